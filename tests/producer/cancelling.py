@@ -1,4 +1,4 @@
-"""Cancels a coroutine at a chosen await, in a chosen way; for tests that try them all."""
+"""Cancels a coroutine at a chosen await, in a chosen way; for tests of all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import anyio.lowlevel
 
 from aiokwire.producer import Producer
 
-# Options of a producer that does not wait long for anything.
+# Options of a producer with short waits.
 QUICK: dict[str, Any] = {
     "retry_backoff_ms": 2,
     "retry_backoff_max_ms": 10,
@@ -23,12 +23,12 @@ QUICK: dict[str, Any] = {
 
 AT_ONCE = "as it begins to wait"
 LATER = "a turn of the loop later"
-IN_HAND = "with the result in hand"
-WAYS = (AT_ONCE, LATER, IN_HAND)
+WITH_RESULT = "with the result available"
+WAYS = (AT_ONCE, LATER, WITH_RESULT)
 
 
 class CancelAt:
-    """Awaits a coroutine and cancels the task at its `step`-th await; `reached` says whether there was one."""
+    """Awaits a coroutine and cancels the task at its `step`-th await; `reached` is whether there was one."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, object], step: int, way: str) -> None:
         self._coroutine = coroutine
@@ -45,7 +45,7 @@ class CancelAt:
                 try:
                     yield waited_for
                 except BaseException as error:
-                    # As a task does it: what the wait ended with goes on inside.
+                    # As a task does it: the result or the exception of the wait continues inside.
                     waited_for = self._coroutine.throw(error)
                     while True:
                         try:
@@ -66,7 +66,7 @@ class CancelAt:
             task.cancel()
         elif self._way == LATER or not isinstance(waited_for, asyncio.Future):
             asyncio.get_running_loop().call_soon(_cancel_unless_done, task)
-        else:  # before the task's own callback, so that the task is resumed by a result and cancelled all the same
+        else:  # before the task's own callback, so that the task is both resumed with a result and cancelled
             waited_for.add_done_callback(lambda _: _cancel_unless_done(task))
 
 
@@ -76,13 +76,13 @@ def _cancel_unless_done(task: asyncio.Task[Any]) -> None:
 
 
 async def cancel_at(coroutine: Coroutine[Any, Any, object], step: int, way: str) -> tuple[bool, object]:
-    """Whether there was such a step, and what came out: a result, or the exception."""
+    """Return whether there was such a step, and the result or the exception."""
     attempt = CancelAt(coroutine, step, way)
 
     async def run() -> object:
         return await attempt
 
-    task = asyncio.get_running_loop().create_task(run())  # its cancellation is what is tried: no task group
+    task = asyncio.get_running_loop().create_task(run())  # the test cancels it: no task group
     done, _ = await asyncio.wait([task], timeout=10)
     assert done, f"still waiting after a cancellation at step {step}, {way}"
     if task.cancelled():
@@ -97,6 +97,6 @@ def assert_nothing_held(producer: Producer[Any, Any]) -> None:
 
 
 async def settle() -> None:
-    """What was just ended may need some turns of the loop to be gone."""
+    """Let the loop turn until what was just closed is gone."""
     for _ in range(10):
         await anyio.lowlevel.checkpoint()

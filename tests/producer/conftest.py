@@ -1,6 +1,6 @@
-"""A scripted cluster for the producer: nodes on loopback that keep what is produced, and answer as a test tells them.
+"""A scripted cluster for the producer: nodes on loopback that store what is produced, and answer as a test scripts.
 
-The embedded broker is the usual counterpart; these nodes say what no sound broker says, when the test wants it.
+Other tests use the embedded broker; these nodes also return what no correct broker returns.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MODERN = {
     ApiKey.INIT_PRODUCER_ID: (0, 5),
 }
 
-# What a node needs besides for transactions.
+# The further APIs of a node with transactions.
 TRANSACTIONAL = {
     ApiKey.FIND_COORDINATOR: (0, 6),
     ApiKey.ADD_PARTITIONS_TO_TXN: (0, 5),
@@ -51,15 +51,15 @@ TRANSACTIONAL = {
 }
 
 Answer = produce.PartitionProduceResponse
-# What a test does with one partition's data: an answer, a code, or None for the usual (append it).
+# The answer of a test to one partition's data: a response, a code, or None to append it.
 PartitionScript = Callable[[TopicPartition, bytes], Answer | int | None]
-# What it does with a whole request before it is handled: False hangs up, None goes on.
+# The action of a test on a whole request before it is handled: False hangs up, None handles it.
 RequestScript = Callable[[produce.ProduceRequest], Awaitable[bool | None]]
 
 
 @dataclasses.dataclass
 class Log:
-    """What one partition holds, and the sequence of the producer that wrote last."""
+    """The values of one partition, and the sequence of the last producer."""
 
     values: list[bytes | None] = dataclasses.field(default_factory=list)
     producer_id: int = -1
@@ -79,9 +79,9 @@ class Node:
         self.features: dict[str, int] = {}
         self.requests: list[tuple[RequestHeader, produce.ProduceRequest]] = []
         self.on_partition: PartitionScript = lambda tp, data: None
-        self.on_request: RequestScript = _go_on
+        self.on_request: RequestScript = _handle_as_usual
         self.throttle_time_ms = 0
-        self.mute = False  # it does what it is asked, but its answers are lost
+        self.mute = False  # it handles requests, but its responses are lost
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
 
@@ -168,21 +168,21 @@ class Node:
         return produce.ProduceResponse(responses=answers, throttle_time_ms=self.throttle_time_ms)
 
     def _append(self, tp: TopicPartition, data: bytes) -> Answer:
-        said = self.on_partition(tp, data)
-        if isinstance(said, int):
-            return Answer(index=tp.partition, error_code=said, base_offset=-1)
-        if said is not None:
-            said.index = tp.partition
-            return said
+        scripted = self.on_partition(tp, data)
+        if isinstance(scripted, int):
+            return Answer(index=tp.partition, error_code=scripted, base_offset=-1)
+        if scripted is not None:
+            scripted.index = tp.partition
+            return scripted
         if self.cluster.leaders[tp.topic][tp.partition] != self.node_id:
             return Answer(index=tp.partition, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, base_offset=-1)
         return self.cluster.append(tp, data)
 
 
 class ScriptedCoordinator:
-    """Answers for transactions: the next code of an API's list, else success; a journal of what came, with versions.
+    """Answers for transactions: the next code of an API's list, else success; a journal of the requests, with versions.
 
-    `silent` is the set of APIs that get no answer, `node_id` where it is found.
+    `silent` is the set of APIs without an answer, `node_id` its node.
     """
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class ScriptedCoordinator:
 
     @property
     def apis(self) -> list[ApiKey]:
-        """Which APIs were asked, in order, but for look-ups."""
+        """The APIs of the requests, in order, without lookups of coordinators."""
         return [api for api, _, _ in self.journal if api is not ApiKey.FIND_COORDINATOR]
 
     def of(self, api: ApiKey) -> list[Any]:
@@ -279,7 +279,7 @@ def _by_partition(request: Any, code: int) -> Response:
 
 
 class ScriptedCluster:
-    """Some nodes that share one picture of who leads what."""
+    """Some nodes with the same leaders of partitions."""
 
     def __init__(self, group: anyio.abc.TaskGroup, nodes: int) -> None:
         self.group = group
@@ -309,17 +309,17 @@ class ScriptedCluster:
         return f"127.0.0.1:{self.node.port}"
 
     def values(self, partition: int = 0) -> list[bytes | None]:
-        """What a partition of topic t holds."""
+        """The values in a partition of topic t."""
         return self.logs[TopicPartition("t", partition)].values
 
     def append(self, tp: TopicPartition, data: bytes) -> Answer:
-        """As a broker does it: sequences checked, a doublet recognised."""
+        """Append as a broker does: check sequences, recognize a duplicate."""
         log = self.logs[tp]
         base = len(log.values)
         for batch in read_batches(data, tp.topic, tp.partition):
             if batch.producer_id >= 0:
                 if batch.producer_id != log.producer_id or batch.producer_epoch > log.epoch:
-                    # as brokers do: of a producer that it does not know, it takes whatever comes first
+                    # as brokers do: it accepts any sequence of a producer that it does not know
                     first = batch.base_sequence if log.producer_id != batch.producer_id else 0
                     log.producer_id, log.epoch, log.next_sequence = batch.producer_id, batch.producer_epoch, first
                 if batch.base_sequence < log.next_sequence:
@@ -357,7 +357,7 @@ class ScriptedCluster:
         return metadata.MetadataResponse(brokers=brokers, controller_id=1, cluster_id="scripted", topics=topics)
 
 
-async def _go_on(request: produce.ProduceRequest) -> None:
+async def _handle_as_usual(request: produce.ProduceRequest) -> None:
     return None
 
 
@@ -377,7 +377,7 @@ async def scripted_cluster(nodes: int = 1) -> AsyncIterator[ScriptedCluster]:
 
 
 class Script:
-    """Answers for one partition's data, one after the other; after the last one, the usual."""
+    """Answers for one partition's data, one after the other; after the last one it appends."""
 
     def __init__(self, *answers: Answer | int | None) -> None:
         self._answers: Iterator[Answer | int | None] = iter(answers)

@@ -1,4 +1,4 @@
-"""Records into batches: what is accepted, in which partition, and that the count of bytes is always right."""
+"""Records into batches: acceptance, partitions, and the count of bytes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tests.producer.test_planning import Silent
 
 
 class Listener(Silent):
-    """Keeps what it is told."""
+    """Records the events."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, int]] = []
+        self.seen: list[tuple[str, int]] = []
         self.next = 0
 
     def on_open(self, partition: Partition) -> None:
-        self.told.append(("open", partition.index))
+        self.seen.append(("open", partition.index))
 
     def on_sealed(self, partition: Partition) -> None:
-        self.told.append(("sealed", partition.index))
+        self.seen.append(("sealed", partition.index))
 
     def on_urgent(self, partition: Partition) -> None:
-        self.told.append(("urgent", partition.index))
+        self.seen.append(("urgent", partition.index))
 
     def choose_sticky(self, topic: Topic) -> int:
         self.next += 1
@@ -62,7 +62,7 @@ async def test_events_come_once_per_batch() -> None:
     accumulator, _ = made(listener, count=1)
     for _ in range(10):
         accumulator.append("t", b"x" * 900, None, 0, None, None, SEND)
-    assert listener.told == [
+    assert listener.seen == [
         ("open", 0), ("urgent", 0), ("sealed", 0),
         ("open", 0), ("urgent", 0), ("sealed", 0),
         ("open", 0), ("urgent", 0),
@@ -193,7 +193,7 @@ async def test_a_batch_in_two_halves_keeps_every_delivery_and_the_order() -> Non
 
 
 class _Row:
-    """As much of a record as `split` reads."""
+    """The fields of a record that `split` reads."""
 
     key = None
     headers = ()

@@ -1,4 +1,4 @@
-"""Arguments of a record that Python allows and that are easy to get wrong: iterators, typed memoryviews."""
+"""Unusual arguments of a record: iterators, mappings, typed memoryviews."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def generator() -> Iterator[tuple[str, bytes]]:
 
 @pytest.mark.parametrize("make", [generator, lambda: iter([PAIR]), {"trace": b"1"}.items, lambda: {PAIR}])
 async def test_headers_that_can_be_read_only_once_are_refused(make: Callable[[], Any], quick: Quick) -> None:
-    """They were lost, without a word, when the record had to wait: checking them had used them up."""
+    """They were lost without an error when the record had to wait: the check had consumed them."""
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
         for call in (producer.send, producer.submit, producer.submit_nowait):
             with pytest.raises(InvalidArgument, match="headers must be a list or tuple"):
@@ -77,7 +77,7 @@ async def test_a_record_that_waits_for_room_is_not_changed_by_its_caller(quick: 
 
 
 async def test_typed_memoryviews_count_in_bytes(quick: Quick) -> None:
-    """`len` of a memoryview of an array counts its items: a record that waited was let in without room for it."""
+    """`len` of a memoryview of an array counts its items: a waiting record was accepted without room for it."""
     numbers = memoryview(array.array("i", range(400)))
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
         accumulator, _ = made()

@@ -1,4 +1,4 @@
-"""Rows of Arrow arrays through the producer: what arrives, within which bounds, and what is said of the rest."""
+"""Rows of Arrow arrays through the producer: delivery, memory, and the errors of refused rows."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_a_custom_partitioner_chooses_the_partitions_of_rows() -> None:
 
 
 async def test_many_rows_stay_within_the_buffer_and_in_order() -> None:
-    """More than thirty times what the buffer holds; single records of another task go in between."""
+    """More than thirty times the size of the buffer, between single records of another task."""
     rows = [b"%06d" % number + b"x" * 994 for number in range(4000)]
     options: dict[str, Any] = {"buffer_memory": 128_000, "batch_size": 16_000, "max_request_size": 4000}
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **options) as producer:
@@ -181,10 +181,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("columns", "said"), BAD)
-async def test_a_bad_row_refuses_its_batch_before_any_row_is_accepted(columns: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("columns", "message"), BAD)
+async def test_a_bad_row_refuses_its_batch_before_any_row_is_accepted(columns: dict[str, Any], message: str) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers) as producer:
-        with pytest.raises(InvalidArgument, match=said):
+        with pytest.raises(InvalidArgument, match=message):
             await producer.send_arrow("t", [values(b"before"), pa.record_batch({"value": [b"a", b"b"], **columns})])
         await producer.flush()
         assert cluster.values() == [b"before"]

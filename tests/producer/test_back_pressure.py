@@ -1,4 +1,4 @@
-"""A full buffer under load: who is woken, in which order, at what cost; and the memory that batches leave behind."""
+"""A full buffer under load: the order and cost of waking tasks, and the memory of batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL: dict[str, Any] = {"buffer_memory": BUFFER, "batch_size": BATCH, "max_requ
 
 
 class Counted:
-    """Awaits something and counts how often that had to wait."""
+    """Awaits an object and counts its waits."""
 
     def __init__(self, inner: Awaitable[Delivery]) -> None:
         self._inner = inner
@@ -50,7 +50,7 @@ def value_of(number: int) -> bytes:
 
 
 async def crowd(producer: Bytes, count: int) -> tuple[list[int], list[int]]:
-    """So many tasks submit one record each: the order in which they got room, and how often each was woken for it."""
+    """Submit one record in each of `count` tasks; return the order in which they got room, and the wake-ups of each."""
     served: list[int] = []
     waits: list[int] = []
 
@@ -68,7 +68,7 @@ async def crowd(producer: Bytes, count: int) -> tuple[list[int], list[int]]:
 
 
 def sent_batches(cluster: ScriptedCluster) -> list[int]:
-    """How many records each batch had."""
+    """The number of records of each batch."""
     return [
         batch.count
         for _, request in cluster.node.requests
@@ -79,12 +79,12 @@ def sent_batches(cluster: ScriptedCluster) -> list[int]:
 
 
 async def test_24_ten_thousand_tasks_at_a_full_buffer_keep_batches_full_and_wake_once(quick: Quick) -> None:
-    """Scenario 24: others woke all for each free place, or sent batches of one record."""
+    """Scenario 24: other clients wake all tasks for each free place, or send batches of one record."""
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
         await producer.partitions_for("t")
         served, waits = await crowd(producer, 10_000)
         assert served == list(range(10_000)), "first come, first served"
-        assert max(waits) == 1, "nobody was woken in vain"
+        assert max(waits) == 1, "each task wakes once"
         assert cluster.values() == [value_of(number) for number in range(10_000)]
         batches = sent_batches(cluster)
         assert max(batches) == PER_BATCH
@@ -93,7 +93,7 @@ async def test_24_ten_thousand_tasks_at_a_full_buffer_keep_batches_full_and_wake
 
 
 async def calls_of_a_crowd(count: int, quick: Quick) -> int:
-    """How many calls of functions it takes, all in all: a measure of work that no busy machine disturbs."""
+    """The number of function calls: a measure of work that does not depend on the load of the machine."""
     calls = 0
 
     def count_calls(_frame: object, event: str, _arg: object) -> None:
@@ -156,7 +156,7 @@ async def test_a_bad_record_takes_no_room(quick: Quick) -> None:
     ]
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
         await producer.partitions_for("t")
-        for before in (0, 1):  # into a batch of its own, and behind another record
+        for before in (0, 1):  # alone in a batch, and after another record
             deliveries = [producer.submit_nowait("t", b"good") for _ in range(before)]
             taken = producer.buffered
             for arguments in bad:
@@ -175,14 +175,14 @@ LARGE = 1 << 20
 
 
 def large_values(name: bytes) -> list[bytes]:
-    """What neither a socket's buffers nor a reader's take at once: most of it stays in the transport."""
+    """More than the buffers of the sockets hold: most of it stays in the transport."""
     return [name + b"%04d" % number * (RECORD // 4) for number in range(9 * LARGE // 2 // RECORD)]
 
 
 @pytest.mark.parametrize("ends", ["it reads on", "it hangs up"])
 async def test_bytes_in_flight_to_a_slow_reader_are_not_overwritten(ends: str, quick: Quick) -> None:
-    """The batches' time is over while the transport still holds their bytes: their room stays taken, and what is sent
-    next goes into other memory, until the reader has them or the connection is gone."""
+    """The batches expire while the transport still holds their bytes: their room stays taken, and the next batches use
+    other memory, until the reader has the bytes or the connection is gone."""
     options = {**quick, "batch_size": LARGE, "buffer_memory": 12 * LARGE, "linger_ms": 0, "delivery_timeout_ms": 1000}
     gate = anyio.Event()
     held = True
@@ -194,13 +194,13 @@ async def test_bytes_in_flight_to_a_slow_reader_are_not_overwritten(ends: str, q
         return None
 
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **options) as producer:
-        await producer.send("t", b"0")  # nothing would follow the first of a sequence before its answer
+        await producer.send("t", b"0")  # the first batch of a sequence is sent alone
         cluster.node.on_request = wait_for_gate
         late = [producer.submit_nowait("t", value) for value in large_values(b"1")]
         for delivery in (late[0], late[-1]):
             with pytest.raises(DeliveryFailed, match="in flight"):
                 await delivery
-        assert producer.buffered >= 4 * LARGE, "what is on its way is counted, though nobody waits for it any more"
+        assert producer.buffered >= 4 * LARGE, "bytes in flight are counted, although their deliveries are done"
         more = [producer.submit_nowait("t", value) for value in large_values(b"2")]
         gate.set()
         if ends == "it hangs up":

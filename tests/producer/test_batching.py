@@ -1,4 +1,4 @@
-"""Batches on their way: which partition fills them, how hard and where they are compressed."""
+"""Batches: the choice of partitions, growth and compression."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ TEXT = [b"%d: the quick brown fox jumps over the lazy dog, %d times out of %d" %
 
 
 async def spread(turns_of_the_second: int, quick: Quick) -> tuple[int, int]:
-    """How many records without a key go to each of two partitions, whose brokers take so many turns of the loop to
-    answer: the first none."""
+    """Return how many records without a key each of two partitions gets, when the second broker answers after
+    `turns_of_the_second` turns of the loop, the first at once."""
     options = {**quick, "linger_ms": 0, "batch_size": 2000, "buffer_memory": 60_000, "max_request_size": 2000}
     async with (
         scripted_cluster(2) as cluster,
@@ -52,7 +52,7 @@ async def test_records_without_a_key_are_spread_evenly_over_equal_brokers(quick:
 
 
 async def test_a_slow_broker_gets_fewer_records(quick: Quick) -> None:
-    """KIP-794: what waits for a broker says how fast it is."""
+    """KIP-794: the backlog of a broker shows how fast it is."""
     first, second = await spread(100, quick)
     assert first + second == 6000
     assert second < first / 2
@@ -63,7 +63,7 @@ async def test_a_slow_broker_gets_fewer_records(quick: Quick) -> None:
 
 @pytest.mark.parametrize("flushed", [False, True])
 async def test_a_batch_grows_until_its_broker_takes_another_request(quick: Quick, *, flushed: bool) -> None:
-    """Its linger is over at once, but it could only queue up; a flush does not wait for more."""
+    """Its linger ends at once, but it would only be queued; a flush does not wait for more records."""
     gate, came = anyio.Event(), anyio.Event()
 
     async def hold(request: produce.ProduceRequest) -> bool | None:

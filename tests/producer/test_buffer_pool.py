@@ -1,4 +1,4 @@
-"""The line in front of a full buffer: order, room, patience."""
+"""The records that wait for a full buffer: order, room, deadlines."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_waiting_records_are_accepted_in_order_as_long_as_there_is_room() 
         line.serve()
         assert len(line) == 2
         assert accumulator.blocked
-        assert accumulator.append("t", b"tiny", None, None, None, None, NOWAIT) is None, "nobody overtakes"
+        assert accumulator.append("t", b"tiny", None, None, None, None, NOWAIT) is None, "no record overtakes"
         free_everything(accumulator)
         line.serve()
     assert served == values

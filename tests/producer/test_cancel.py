@@ -1,4 +1,4 @@
-"""`Delivery.cancel`: one buffered record is taken back; order and accounting of all others stay right."""
+"""`Delivery.cancel`: one buffered record is withdrawn; the order and accounting of the others are kept."""
 
 from __future__ import annotations
 

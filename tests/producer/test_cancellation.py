@@ -1,7 +1,7 @@
 """Cancel a producer's coroutines at every await point in turn, in three ways, in four situations.
 
-Whatever was cancelled: what was accepted is delivered once or reported once, no byte of the buffer stays taken, nobody
-stands in the line, and no task is left (the suite's own check).
+After each cancellation: an accepted record is delivered once or reported once, the buffer is empty, no record waits for
+room, and no task is left (the suite's own check).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.producer.cancelling import QUICK, WAYS, assert_nothing_held, cancel_a
 from tests.producer.conftest import scripted_cluster
 
 Bytes = Producer[bytes, bytes]
-# What a test cancels; it gets a name that no other attempt has, to make its records' values from.
+# The call that a test cancels; its records' values have a name that is unique to the attempt.
 Call = Callable[[Bytes, bytes], Coroutine[Any, Any, object]]
 
 PARTITIONS = 2
@@ -41,7 +41,7 @@ SMALL: dict[str, Any] = {"buffer_memory": 6000, "max_request_size": 2000, "batch
 
 
 class Place:
-    """The embedded broker in memory, which can be stopped and comes back with its data."""
+    """The embedded broker in memory, which can be stopped and started again with its data."""
 
     def __init__(self) -> None:
         self._storage = MemoryStorage()
@@ -65,7 +65,7 @@ class Place:
         return f"127.0.0.1:{self._port.number}"
 
     async def values(self) -> list[bytes]:
-        """All that was written."""
+        """All values in the log."""
         found: list[bytes] = []
         places = [TopicPartition("t", index) for index in range(PARTITIONS)]
         async with Consumer(bootstrap_servers=self.bootstrap_servers, auto_offset_reset="earliest") as consumer:
@@ -129,7 +129,7 @@ async def test_a_call_cancelled_without_any_fault(call: Call, way: str) -> None:
     async with place() as there:
         delivered: list[bytes] = []
         for step in itertools.count(1):
-            # A producer of its own, so that each attempt comes to a topic that is not known yet.
+            # Another producer each time, so that the topic is not known yet.
             async with Producer(there.bootstrap_servers, **QUICK) as producer:
                 reached, outcome = await cancel_at(call(producer, b"%d" % step), step, way)
                 await producer.flush(timeout=5)
@@ -144,7 +144,7 @@ async def test_a_call_cancelled_without_any_fault(call: Call, way: str) -> None:
 
 async def _own(producer: Bytes, step: int) -> bytes:
     value = b"after-%d" % step
-    assert (await producer.send("t", value)).offset >= 0  # it goes on working
+    assert (await producer.send("t", value)).offset >= 0  # the producer still works
     return value
 
 
@@ -185,7 +185,7 @@ async def test_a_call_cancelled_while_the_buffer_is_full(call: Call, way: str) -
 async def _cancelled_with_gate(
     coroutine: Coroutine[Any, Any, object], step: int, way: str, gate: anyio.Event
 ) -> tuple[bool, object]:
-    """The brokers answer only after some turns of the loop: until then the buffer stays full."""
+    """Let the broker answer after some turns of the loop: until then the buffer stays full."""
     async with anyio.create_task_group() as group:
 
         async def open_gate() -> None:
@@ -216,12 +216,12 @@ async def test_a_call_cancelled_while_the_broker_is_stopped(call: Call, way: str
             await there.stop()
             async with anyio.create_task_group() as group:
 
-                async def come_back() -> None:
+                async def start_again() -> None:
                     for _ in range(20):
                         await anyio.lowlevel.checkpoint()
                     await there.start()
 
-                group.start_soon(come_back)
+                group.start_soon(start_again)
                 reached, outcome = await cancel_at(call(producer, b"%d" % step), step, way)
             await producer.flush(timeout=10)
             assert_nothing_held(producer)
@@ -257,7 +257,7 @@ async def test_a_start_cancelled_at_every_step_leaves_nothing_open(way: str) -> 
 
 
 def _clients(tasks: set[asyncio.Task[Any]]) -> set[str]:
-    """Names of tasks that are a client's: the broker's own connection tasks end a little later."""
+    """The names of a client's tasks: the broker's connection tasks end a little later."""
     return {task.get_name() for task in tasks if "aiokwire.broker" not in task.get_name()}
 
 
@@ -295,10 +295,10 @@ async def test_a_close_cancelled_at_every_step_reports_each_record_once(
                 await settle()
                 gc.collect()
             if isinstance(outcome, asyncio.CancelledError):
-                told = [record.getMessage() for record in caplog.records]
-                assert len(told) <= 1
-                assert told or not failed  # nobody was given them: the log has them
-                assert all("3 record(s) for t[0]" in message for message in told)
+                logged = [record.getMessage() for record in caplog.records]
+                assert len(logged) <= 1
+                assert logged or not failed  # they were not returned: the log has them
+                assert all("3 record(s) for t[0]" in message for message in logged)
             else:
                 assert [record.value for record in left] == failed
                 assert not caplog.records

@@ -1,4 +1,4 @@
-"""Closing a producer at awkward moments: while it starts, twice, in a cancelled task; and starting it again."""
+"""Closing a producer during its start, twice, and in a cancelled task; starting it again."""
 
 # ruff: noqa: TID251, PT012
 
@@ -27,7 +27,7 @@ Quick = dict[str, Any]
 
 @pytest.mark.parametrize("steps", [1, 3, 5, 10, 20, 50, 1000])
 async def test_close_during_start_leaves_nothing_running(steps: int) -> None:
-    """It left a producer that ran, and that no later call could close."""
+    """A running producer was left, which no later call could close."""
     async with Broker(topics={"t": 1}) as broker:
         producer = Bytes(broker.bootstrap_servers, transactional_id="x")
         starting = asyncio.create_task(producer.start())

@@ -1,4 +1,4 @@
-"""What delivery promises at its edges: deadlines that end while the answer is lost, sequences that break under way."""
+"""Delivery in rare cases: deadlines that end while the response is lost, broken sequences, throttles, logs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def hang(request: produce.ProduceRequest) -> bool | None:
     return None
 
 
-# --- a deadline that ends while the answer is lost --------------------------------------------------------------------
+# --- a deadline that ends while the response is lost ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("written", [2, 1, 0], ids=["both written", "the first written", "none written"])
@@ -38,13 +38,13 @@ async def hang(request: produce.ProduceRequest) -> bool | None:
 async def test_a_batch_behind_an_expired_one_is_not_duplicated_by_the_new_epoch(
     expires: str, written: int, quick: Quick
 ) -> None:
-    """Both answers are lost, and the first batch's time is over before it could be asked for again. The second may
-    have been written: it is asked for under its old number before it may go under the next epoch (KIP-360)."""
+    """Both responses are lost, and the first batch expires before a retry. The second may have been written: it is sent
+    again under its old number before it may be sent under the next epoch (KIP-360)."""
     async with (
         scripted_cluster() as cluster,
         Producer(cluster.bootstrap_servers, **quick, linger_ms=0, delivery_timeout_ms=400) as producer,
     ):
-        await producer.send("t", b"zeroth")  # nothing would follow the first of a sequence before its answer
+        await producer.send("t", b"zeroth")  # the first batch of a sequence is sent alone
         node = cluster.node
         node.mute = True
         node.on_partition = lambda tp, data: (
@@ -89,17 +89,17 @@ async def test_a_batch_that_expired_in_flight_and_was_then_too_large_leaves_no_g
         for delivery in large:
             with pytest.raises(DeliveryFailed):
                 await delivery
-        assert producer.buffered, "its bytes may still be on their way"
+        assert producer.buffered, "its bytes may still be in flight"
         gate.set()
         with anyio.fail_after(5):
             while producer.buffered:
                 await anyio.lowlevel.checkpoint()
         await producer.send("t", b"after")
         assert cluster.values() == [b"after"]
-        assert len(script.data) == 2, "the next batch did not run into the gap first"
+        assert len(script.data) == 2, "the next batch has no gap before it"
 
 
-# --- what an error says -----------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 async def test_an_error_names_the_throttle_that_delayed_a_batch_beyond_its_deadline(quick: Quick) -> None:
@@ -160,7 +160,7 @@ async def test_the_error_of_a_batch_whose_node_is_gone_has_the_connections_last_
 
 
 async def test_a_throttled_producer_sends_nothing_during_the_throttle(quick: Quick) -> None:
-    """A broker mutes the connection for that time: what is sent earlier would only wait there."""
+    """A broker mutes the connection for that time: an earlier request would only wait there."""
     async with (
         scripted_cluster() as cluster,
         Producer(cluster.bootstrap_servers, **quick, linger_ms=0) as producer,
@@ -195,10 +195,10 @@ async def test_from_version_13_on_topics_are_identified_by_id(newest: int, named
         assert (data.name, data.topic_id) == (("t", ZERO_UUID) if named else ("", TOPIC_ID))
 
 
-# --- failures that nobody awaits --------------------------------------------------------------------------------------
+# --- failures that are not awaited ------------------------------------------------------------------------------------
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     gc.collect()
     return [record.getMessage() for record in caplog.records if record.name == "aiokwire.producer"]
 
@@ -211,13 +211,13 @@ async def test_the_records_of_a_batch_that_are_not_awaited_are_logged_though_oth
         async with Producer(cluster.bootstrap_servers, **quick, linger_ms=5) as producer:
             await producer.partitions_for("t")
             first, *others = [producer.submit_nowait("t", b"x", b"k%d" % number) for number in range(4)]
-            for _ in range(2):  # asking twice is no two records
+            for _ in range(2):  # two awaits count one record
                 with pytest.raises(AuthorizationError):
                     await first
-            assert told(caplog) == []
+            assert logged(caplog) == []
             del others
             del first
-            (message,) = told(caplog)
+            (message,) = logged(caplog)
             assert message.startswith("3 of 4 record(s) for t[0], the first with key b'k0' were not delivered")
             assert "TOPIC_AUTHORIZATION_FAILED" in message
             caplog.clear()
@@ -227,7 +227,7 @@ async def test_the_records_of_a_batch_that_are_not_awaited_are_logged_though_oth
                     await delivery
             del all_of_them, delivery
             assert (await producer.send_many("t", [b"x"] * 3)).failed == 3
-            assert told(caplog) == []
+            assert logged(caplog) == []
 
 
 async def test_a_send_that_was_cancelled_before_its_record_failed_is_logged(
@@ -247,12 +247,12 @@ async def test_a_send_that_was_cancelled_before_its_record_failed_is_logged(
             await producer.send("t", b"x", b"key")
         gate.set()
         await producer.flush(timeout=5)
-        (message,) = told(caplog)
+        (message,) = logged(caplog)
         assert message.startswith("1 record(s) for t[0], the first with key b'key' were not delivered")
 
 
 async def test_28_a_bulk_call_reports_which_records_were_rejected_and_which_allow_a_retry(quick: Quick) -> None:
-    """Scenario 28, for `send_many`: by their places in what was given."""
+    """Scenario 28, for `send_many`: by their indexes in the call."""
     culprit = produce.BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")
     answer = Answer(error_code=ErrorCode.INVALID_RECORD, base_offset=-1, record_errors=[culprit])
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick) as producer:

@@ -1,4 +1,4 @@
-"""Which acknowledgements have to be proven, and what proves one."""
+"""The acknowledgements that are compared with the log, and the comparison."""
 
 from __future__ import annotations
 

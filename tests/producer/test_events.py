@@ -1,4 +1,4 @@
-"""`Producer.events()`: what happens to a producer over time."""
+"""`Producer.events()`: the events of a producer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Quick = dict[str, Any]
 
 
 async def rest(stream: EventStream[ProducerEvent]) -> list[ProducerEvent]:
-    """What is left of a stream that has ended."""
+    """The rest of a stream that has ended."""
     with anyio.fail_after(5):
         return [event async for event in stream]
 

@@ -1,4 +1,4 @@
-"""`Producer.health()`: what is buffered, what waits, and why."""
+"""`Producer.health()`: buffered and waiting records, and the last error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A producer's hooks: each is called with what happened, none can hurt, and none costs anything when it is absent."""
+"""A producer's hooks: their arguments, their exceptions, and no cost without them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Quick = dict[str, Any]
 
 
 class Diary(Hooks):
-    """Writes everything down."""
+    """Records all calls."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[Any, ...]] = []
@@ -45,7 +45,7 @@ class Diary(Hooks):
 
 
 class Faulty(Hooks):
-    """Raises wherever it is called."""
+    """Raises in every hook."""
 
     def on_send(self, *record: Any) -> Headers | None:
         raise ValueError("on_send")
@@ -64,7 +64,7 @@ class Faulty(Hooks):
 
 
 class OnlyConnections(Hooks):
-    """Overrides nothing of a producer's."""
+    """Overrides no hook of a producer."""
 
     def on_connect(self, node_id: int | None, address: str, elapsed: float) -> None:
         return None

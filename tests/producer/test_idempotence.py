@@ -1,4 +1,4 @@
-"""Sequence numbers, epochs, and batches stamped anew."""
+"""Sequence numbers, epochs, and batches under another number."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_a_batch_with_other_numbers_has_the_same_records() -> None:
 
 
 async def test_v11_a_response_without_error_and_producer_id_is_retried_after_a_backoff(quick: dict[str, Any]) -> None:
-    """It was asked again without any pause: 5,000 requests a second."""
+    """It was retried without a pause: 5,000 requests a second."""
     async with (
         scripted_cluster() as cluster,
         Producer(cluster.bootstrap_servers, **{**quick, "retry_backoff_ms": 50}, delivery_timeout_ms=400) as producer,

@@ -1,4 +1,4 @@
-"""A consumer whose progress is part of the producer's transactions, on the embedded broker."""
+"""A consumer whose offsets are part of the producer's transactions, on the embedded broker."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Pair(NamedTuple):
     producer: Producer[bytes, bytes]
 
     async def copy(self, count: int, *only: TopicPartition) -> list[bytes]:
-        """Read so many and send them."""
+        """Read `count` records and send them."""
         copied: list[bytes] = []
         while len(copied) < count:
             for record in await self.consumer.getmany(count - len(copied), timeout=5, partitions=only or None):
@@ -63,7 +63,7 @@ class Pair(NamedTuple):
         return copied
 
     async def copy_rest(self) -> None:
-        """Transaction after transaction, until nothing comes."""
+        """Run transactions until no record is left."""
         while True:
             async with self.producer.transaction(self.consumer):
                 records = await self.consumer.getmany(7, timeout=0.2)
@@ -89,7 +89,7 @@ async def pair_of(broker: Broker, **options: Any) -> AsyncIterator[Pair]:
 
 
 async def copied(broker: Broker) -> list[list[bytes]]:
-    """By partition what a reader of committed records sees of the output, to its end."""
+    """The output that a reader of committed records sees, by partition."""
     places = [TopicPartition("out", 0), TopicPartition("out", 1)]
     found: list[list[bytes]] = [[], []]
     async with Consumer(
@@ -106,7 +106,7 @@ async def copied(broker: Broker) -> list[list[bytes]]:
 ALL = [[b"%d" % number for number in range(first, COUNT, 2)] for first in (0, 1)]
 
 
-# --- the usual way ----------------------------------------------------------------------------------------------------
+# --- commits ----------------------------------------------------------------------------------------------------------
 
 
 async def test_the_offsets_of_returned_records_are_committed_with_the_transaction(broker: Broker) -> None:
@@ -143,7 +143,7 @@ async def test_only_partitions_that_moved_are_committed_and_others_may_be_added(
         assert await pair.consumer.committed() == {INPUT[0]: OffsetAndMetadata(3, "", 0), INPUT[1]: None}
 
 
-# --- going back -------------------------------------------------------------------------------------------------------
+# --- aborts -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["raise", "abort", "cancel"])
@@ -239,14 +239,14 @@ async def test_a_reader_without_a_group_is_refused_before_the_transaction_begins
     assert await copied(broker) == ALL
 
 
-# --- an end that is not known -----------------------------------------------------------------------------------------
+# --- an unknown result ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "done"])
 async def test_the_records_of_a_commit_with_unknown_result_are_neither_repeated_nor_skipped(
     broker: Broker, done: bool
 ) -> None:
-    """Scenario 30: EndTxn answered with UNKNOWN_SERVER_ERROR; and the same when it had worked."""
+    """Scenario 30: EndTxn is answered with UNKNOWN_SERVER_ERROR, without and with an effect."""
     async with reader_of(broker) as consumer:
         rule = broker.faults.on(end_txn.EndTxnRequest, times=None if done else 1)
         if done:
@@ -288,7 +288,7 @@ async def test_a_fenced_instance_stops_and_its_records_are_not_committed(broker:
     assert await copied(broker) == ALL
 
 
-# --- cancelled anywhere -----------------------------------------------------------------------------------------------
+# --- cancellation -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", WAYS)

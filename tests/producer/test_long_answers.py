@@ -1,4 +1,4 @@
-"""Requests and answers for thousands of partitions: the loop's other callbacks get their turn meanwhile."""
+"""Requests and responses for thousands of partitions do not block the loop's other callbacks."""
 
 # ruff: noqa: TID251
 
@@ -22,7 +22,7 @@ from tests.producer.conftest import Answer, ScriptedCluster, scripted_cluster
 
 Quick = dict[str, Any]
 PARTITIONS = 3000
-# Seconds of CPU; 20 ms is what it should be, the rest is for machines that are slower or collect garbage just then.
+# Seconds of CPU time; 20 ms is the aim, the rest is for slow machines and garbage collection.
 LONGEST = 0.08
 
 
@@ -63,7 +63,7 @@ class Turns:
 
 
 def move_a_third(cluster: ScriptedCluster) -> None:
-    """Every third partition moves to the other node, which the first answer says (KIP-951)."""
+    """Move every third partition to the other node, which the first response names (KIP-951)."""
     leaders = cluster.leaders["t"]
     moved = {index: 3 - leaders[index] for index in range(0, PARTITIONS, 3)}
     for index, leader in moved.items():
@@ -71,19 +71,19 @@ def move_a_third(cluster: ScriptedCluster) -> None:
     for node in cluster.nodes.values():
         here = node.node_id
 
-        def say(tp: TopicPartition, data: bytes, here: int = here) -> Answer | None:
+        def answer(tp: TopicPartition, data: bytes, here: int = here) -> Answer | None:
             leader = leaders[tp.partition]
             if leader == here:
                 return None
             hint = produce.LeaderIdAndEpoch(leader_id=leader, leader_epoch=2)
             return Answer(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, base_offset=-1, current_leader=hint)
 
-        node.on_partition = say
+        node.on_partition = answer
 
 
 @pytest.mark.timeout(60)
 async def test_a_response_for_thousands_of_partitions_does_not_block_the_loop(quick: Quick) -> None:
-    """1,500 partitions took 60 ms in one turn when they were settled, and 52 ms more until the next request."""
+    """1,500 partitions took 60 ms in one turn, and 52 ms more until the next request."""
     with cluster_in_a_thread(2) as cluster:
         cluster.leaders["t"] = [1 + index % 2 for index in range(PARTITIONS)]
         async with Producer(cluster.bootstrap_servers, **quick) as producer:

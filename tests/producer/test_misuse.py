@@ -1,4 +1,4 @@
-"""A producer used where it must not be: each call says so at once, and none hangs."""
+"""A producer in a wrong state, loop, thread or process: each call raises at once, and none hangs."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ async def test_after_its_end_a_producer_accepts_nothing(producer: Bytes, call: C
     assert await producer.close() == []
 
 
-async def said(call: Call, producer: Bytes) -> str:
-    """What a call raises, within a second."""
+async def error_of(call: Call, producer: Bytes) -> str:
+    """The message that a call raises, within a second."""
     try:
         async with asyncio.timeout(1):
             await call(producer)
@@ -103,12 +103,12 @@ async def said(call: Call, producer: Bytes) -> str:
 async def test_another_loop_in_another_thread_is_refused(producer: Bytes, call: Call) -> None:
     async with producer.transaction():
         producer.submit_nowait("t", b"x")
-        message = await anyio.to_thread.run_sync(asyncio.run, said(call, producer))
+        message = await anyio.to_thread.run_sync(asyncio.run, error_of(call, producer))
     assert "another event loop" in message
 
 
 def test_another_loop_one_after_the_other_is_refused() -> None:
-    """As web frameworks do it in their tests: a loop per request, one producer for all."""
+    """Tests of web frameworks do this: a loop per request, one producer for all."""
     producer: Bytes = Producer("127.0.0.1:1")
 
     async def begin() -> Broker:
@@ -127,7 +127,7 @@ def test_another_loop_one_after_the_other_is_refused() -> None:
     with asyncio.Runner() as first:
         broker = first.run(begin())
         for call in (send, submit, submit_nowait, send_many, flush, purge, partitions_for, start):
-            assert "another event loop" in asyncio.run(said(call, producer))
+            assert "another event loop" in asyncio.run(error_of(call, producer))
         first.run(end(broker))
 
 
@@ -139,7 +139,7 @@ async def test_a_thread_without_a_loop_is_refused(producer: Bytes) -> None:
 
 
 async def in_a_fork(check: Callable[[], bool]) -> bool:
-    """What a forked child finds; it says so by its exit status."""
+    """Return the result of a check in a forked child, by its exit status."""
     pid = os.fork()
     if pid == 0:
         status = 2
@@ -152,9 +152,9 @@ async def in_a_fork(check: Callable[[], bool]) -> bool:
 
 
 def run_in_child(call: Call, producer: Bytes) -> str:
-    # The child inherits the mark of the parent's running loop; a worker starts without it.
+    # The child inherits the parent's running loop; a worker starts without one.
     asyncio._set_running_loop(None)
-    return asyncio.run(said(call, producer))
+    return asyncio.run(error_of(call, producer))
 
 
 @pytest.mark.parametrize("call", CALLS, ids=named)

@@ -14,7 +14,7 @@ from aiokwire.producer._partition import Partition, Topic
 
 
 class Silent:
-    """Events that nobody listens to."""
+    """Events without a listener."""
 
     def on_open(self, partition: Partition) -> None: ...
 
@@ -86,7 +86,9 @@ async def test_with_idempotence_a_partition_has_up_to_five_batches_on_their_way(
 
 async def test_a_batch_that_could_only_queue_up_gathers_records_instead() -> None:
     (partition,) = await partitions(1, 1)
-    assert not planning.leaves_at_once(partition, free=True, idempotent=True), "one of its partition is before it"
+    assert not planning.leaves_at_once(partition, free=True, idempotent=True), (
+        "another batch of its partition is before it"
+    )
     send(partition)
     assert planning.leaves_at_once(partition, free=True, idempotent=True)
     assert not planning.leaves_at_once(partition, free=False, idempotent=True), "its broker takes no request now"

@@ -1,4 +1,4 @@
-"""What programs do with a producer: life, records, bulk, deadlines, back-pressure, misuse."""
+"""The public API of a producer: records, bulk calls, deadlines, back-pressure, misuse."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ async def broker() -> AsyncIterator[Broker]:
 
 
 async def outcome(call: Callable[..., Any], **arguments: Any) -> Any:
-    """What a call gives, whether it is awaited or not; a delivery is not awaited."""
+    """The result of a call, awaited if it is awaitable; a delivery is not awaited."""
     given = call(**arguments)
     return await given if inspect.isawaitable(given) else given
 
 
 def fill(producer: Producer[bytes, bytes]) -> int:
-    """Submit until the buffer refuses; says how many records it took."""
+    """Submit until the buffer is full; return the number of records."""
     for taken in range(1000):
         try:
             producer.submit_nowait("t", b"x" * 900)
@@ -59,7 +59,7 @@ def fill(producer: Producer[bytes, bytes]) -> int:
     raise AssertionError("the buffer never filled")
 
 
-async def answer_never(request: produce.ProduceRequest) -> bool | None:
+async def never_answer(request: produce.ProduceRequest) -> bool | None:
     await anyio.sleep_forever()
     return None
 
@@ -190,8 +190,8 @@ async def test_an_oversized_record_is_refused_with_its_sizes(broker: Broker) -> 
 
 async def test_bytes_like_values_are_accepted(broker: Broker) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers) as producer:
-        await producer.send("t", bytearray(b"a"))  # type: ignore[arg-type]  # typed as bytes, taken all the same
-        await producer.send("t", memoryview(b"b"))  # type: ignore[arg-type]  # typed as bytes, taken all the same
+        await producer.send("t", bytearray(b"a"))  # type: ignore[arg-type]  # typed as bytes, also accepted
+        await producer.send("t", memoryview(b"b"))  # type: ignore[arg-type]  # typed as bytes, also accepted
         assert cluster.values() == [b"a", b"b"]
 
 
@@ -262,7 +262,7 @@ async def test_one_deadline_covers_all_attempts_and_its_error_names_the_last(qui
             assert 0.19 <= caught.value.elapsed < 10
             assert caught.value.last_error is not None
             with anyio.fail_after(5):
-                while producer.buffered:  # its deadline may have ended in flight: then the answer gives the room back
+                while producer.buffered:  # its deadline may have ended in flight: then the response frees the room
                     await anyio.lowlevel.checkpoint()
             cluster.node.on_partition = lambda tp, data: None
             assert (await producer.send("t", b"b")).offset == 0
@@ -270,11 +270,11 @@ async def test_one_deadline_covers_all_attempts_and_its_error_names_the_last(qui
 
 async def test_a_request_without_an_answer_ends_at_the_deadline(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.node.on_request = answer_never
+        cluster.node.on_request = never_answer
         async with Producer(cluster.bootstrap_servers, **quick, delivery_timeout_ms=200) as producer:
             with pytest.raises(DeliveryFailed, match="in flight"):
                 await producer.send("t", b"a")
-            assert producer.buffered > 0  # its bytes may still be on their way
+            assert producer.buffered > 0  # its bytes may still be in flight
             await producer.close(timeout=0)
 
 
@@ -313,7 +313,7 @@ async def test_a_flush_does_not_wait_out_the_linger(broker: Broker) -> None:
 
 async def test_a_flush_ends_at_its_timeout_and_names_what_is_left(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.node.on_request = answer_never
+        cluster.node.on_request = never_answer
         async with Producer(cluster.bootstrap_servers, **quick) as producer:
             for _ in range(3):
                 await producer.submit("t", b"x")
@@ -337,7 +337,7 @@ async def test_close_returns_the_records_that_could_not_be_delivered(quick: Quic
         producer = Producer(cluster.bootstrap_servers, **quick, linger_ms=60_000)
         await producer.start()
         await producer.send("t", b"there")
-        cluster.node.on_request = answer_never
+        cluster.node.on_request = never_answer
         in_flight = await producer.submit("t", b"a", b"k", headers=[("h", b"1")], timestamp=77)
         with pytest.raises(RequestTimedOut):
             await producer.flush(timeout=0.01)
@@ -379,7 +379,7 @@ def small(**options: Any) -> dict[str, Any]:
 
 async def test_a_full_buffer_refuses_submit_nowait_and_names_the_sizes(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.node.on_request = answer_never
+        cluster.node.on_request = never_answer
         async with Producer(cluster.bootstrap_servers, **quick, **small()) as producer:
             assert fill(producer) > 0
             with pytest.raises(BufferFullError) as caught:
@@ -434,8 +434,8 @@ async def test_a_wait_for_room_ends_at_the_delivery_timeout(quick: Quick) -> Non
             **small(delivery_timeout_ms=200, buffer_memory=5000),  # five batches, all in flight
         ) as producer,
     ):
-        await producer.send("t", b"0")  # nothing would follow the first of a sequence before its answer
-        cluster.node.on_request = answer_never
+        await producer.send("t", b"0")  # the first batch of a sequence is sent alone
+        cluster.node.on_request = never_answer
         fill(producer)
         with pytest.raises(BufferFullError, match="no room"):
             await producer.submit("t", b"x" * 900)
@@ -487,7 +487,7 @@ async def test_use_after_a_fork_is_refused(broker: Broker) -> None:
     async with Producer(broker.bootstrap_servers) as producer:
         await producer.send("t", b"x")
         pid = os.fork()
-        if pid == 0:  # the child: says by its exit status what it saw
+        if pid == 0:  # the child: its exit status is the result
             status = 1
             try:
                 producer.submit_nowait("t", b"x")

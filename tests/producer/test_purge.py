@@ -1,4 +1,4 @@
-"""Purging where something depends on it: a transaction, a topic that is not known yet, a bulk call, a flush."""
+"""Purging during a transaction, a topic lookup, a bulk call and a flush."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_a_purge_while_the_commit_delivers_turns_it_into_an_abort(quick: Q
                 await held.wait()
                 assert producer.purge() == 4
                 cluster.node.stop()
-                cluster.node.on_request = go_on
+                cluster.node.on_request = handle_as_usual
                 await cluster.node.start()
 
             async with anyio.create_task_group() as group:
@@ -96,7 +96,7 @@ async def test_a_purge_while_the_commit_delivers_turns_it_into_an_abort(quick: Q
             assert True not in [request.committed for request in cluster.coordinator.of(ApiKey.END_TXN)]
 
 
-async def go_on(request: produce.ProduceRequest) -> bool | None:
+async def handle_as_usual(request: produce.ProduceRequest) -> bool | None:
     return None
 
 
@@ -123,7 +123,7 @@ async def test_a_purge_under_a_bulk_call_and_a_flush_lets_both_end(quick: Quick)
                 results.append(await producer.send_many("t", [b"bulk"] * 10))
 
             cluster.leaders["t"] = [-1]
-            producer._core.topics.refresh("t", "the test says so")
+            producer._core.topics.refresh("t", "by the test")
             while producer._core.accumulator.topics["t"].partitions[0].leader >= 0:
                 await anyio.lowlevel.checkpoint()
             group.start_soon(bulk)

@@ -1,4 +1,4 @@
-"""The table of what a code means for a batch."""
+"""The meaning of error codes for a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Produce requests against nodes that answer as the test says: retries, leaders that move, order, sizes, formats."""
+"""Produce requests to scripted nodes: retries, leaders that move, order, sizes, formats."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_a_lost_response_makes_no_duplicate(quick: Quick) -> None:
         cluster.node.on_request = write_then_hang_up
         async with Producer(cluster.bootstrap_servers, **quick) as producer:
             metadata = await producer.send("t", b"a")
-            assert metadata.offset == -1  # the broker says only that it has it
+            assert metadata.offset == -1  # the broker does not return the offset of a duplicate
             assert (await producer.send("t", b"b")).offset == 1
         assert cluster.values() == [b"a", b"b"]
 

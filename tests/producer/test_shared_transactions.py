@@ -1,4 +1,4 @@
-"""One transaction with several writers: on the embedded broker what readers see, on scripted nodes what is asked."""
+"""One transaction with several writers: visible records on the embedded broker, requests on scripted nodes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def write(servers: str, ticket: TransactionTicket, partition: int, *values
 
 
 async def committed(servers: str) -> list[bytes | None]:
-    """What a read_committed reader sees now."""
+    """The records that a read_committed reader sees."""
     options: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
     async with Consumer("t", bootstrap_servers=servers, **options) as consumer:
         ends = await consumer.end_offsets([TopicPartition("t", number) for number in range(3)])
@@ -103,7 +103,7 @@ async def test_an_abort_fences_a_writer_that_continues() -> None:
         await transactions.abort(ticket)
         with pytest.raises(KafkaError):
             await write(servers, ticket, 1, b"late")
-        await transactions.abort(ticket)  # somebody else has opened another one since, as far as this one knows
+        await transactions.abort(ticket)  # another one may have been opened since
         assert await committed(servers) == []
 
 
@@ -130,7 +130,7 @@ async def test_a_second_writer_of_a_partition_is_refused() -> None:
 
 
 async def test_a_commit_can_be_repeated() -> None:
-    """An answer that was lost is asked for again."""
+    """A commit whose response was lost is sent again."""
     async with broker_with_topic() as servers, shared(servers) as (client, transactions):
         ticket = await transactions.open()
         await write(servers, ticket, 0, b"a")

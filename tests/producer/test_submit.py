@@ -25,7 +25,7 @@ Quick = dict[str, Any]
 
 
 class Gate:
-    """Holds the requests of a cluster back until it opens."""
+    """Delays the requests of a cluster until it opens."""
 
     def __init__(self, cluster: ScriptedCluster) -> None:
         self.held = 0  # requests so far
@@ -76,7 +76,7 @@ async def test_submit_without_await_is_refused_above_the_limit_of_the_line(quick
         await producer.partitions_for("t")
         gate = Gate(cluster)
         accepted = 0
-        with pytest.raises(BufferFullError, match=r"use `await producer\.submit"):  # noqa: PT012 - which of them is not said
+        with pytest.raises(BufferFullError, match=r"use `await producer\.submit"):  # noqa: PT012 - any of them may raise
             for _ in range(2 * LINE_LIMIT):
                 producer.submit("t", b"x" * 100)  # type: ignore[unused-coroutine]
                 accepted += 1
@@ -167,7 +167,7 @@ async def test_a_program_that_only_submits_lets_the_loop_turn(quick: Quick) -> N
         assert turns >= 5, turns
 
 
-# --- what is never taken ----------------------------------------------------------------------------------------------
+# --- records that are never accepted ----------------------------------------------------------------------------------
 
 
 async def test_close_returns_the_records_that_waited_for_room_without_an_await(quick: Quick) -> None:
@@ -181,10 +181,10 @@ async def test_close_returns_the_records_that_waited_for_room_without_an_await(q
 
 
 async def test_waiting_for_room_and_delivering_together_end_with_the_delivery_timeout(quick: Quick) -> None:
-    """A record waited for room almost as long as it may, and then had all of that time again: 7.5 s of 4."""
+    """A record waited for room almost until its deadline, and then had the whole time again: 7.5 s of 4."""
     options = {**quick, **SMALL, "delivery_timeout_ms": 2000, "linger_ms": 0}
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **options) as producer:
-        await producer.send("t", b"first")  # nothing would follow the first of a sequence before its answer
+        await producer.send("t", b"first")  # the first batch of a sequence is sent alone
         gate = Gate(cluster)
         loop = asyncio.get_running_loop()
         held = []

@@ -42,7 +42,7 @@ async def test_a_topic_that_is_sent_to_all_the_time_never_falls_out_of_the_metad
 
 
 async def test_the_records_of_an_unknown_topic_fail_soon_and_the_error_names_the_remedy() -> None:
-    """They failed after the delivery timeout, two minutes, with a sentence about metadata."""
+    """They failed after the delivery timeout of two minutes, with an error about metadata."""
     async with (
         Broker(auto_create_topics=False) as broker,
         Producer(broker.bootstrap_servers, unknown_topic_timeout_ms=100) as producer,

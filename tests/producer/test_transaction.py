@@ -1,4 +1,4 @@
-"""Transactions against coordinators that answer as the test says: both protocols, what goes wrong, what follows."""
+"""Transactions with scripted coordinators: both protocols, errors, aborts, cancellation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def is_healthy(producer: Producer[Any, Any]) -> bool:
     return state_of(producer) is TransactionState.READY
 
 
-# --- the usual way ----------------------------------------------------------------------------------------------------
+# --- commit and abort -------------------------------------------------------------------------------------------------
 
 
 @both
@@ -70,7 +70,7 @@ async def test_a_block_commits_at_its_end(transaction_v2: bool, quick: Quick) ->
     async with transactional(transaction_v2, **quick) as (cluster, producer):
         async with producer.transaction():
             delivery = await producer.submit("t", b"a")
-        assert delivery.done(), "the commit delivers what was accepted"
+        assert delivery.done(), "the commit delivers the accepted records"
         assert cluster.coordinator.apis == ([END] if transaction_v2 else [ADD, END])
         (end,) = cluster.coordinator.of(END)
         assert (end.transactional_id, end.producer_id, end.producer_epoch, end.committed) == ("tx", 70, 0, True)
@@ -126,7 +126,7 @@ async def test_an_abort_does_not_wait_for_records_that_are_not_sent(transaction_
         with pytest.raises(TransactionAborted):
             await deliveries[0]
         assert cluster.node.requests == []
-        assert cluster.coordinator.apis == [], "the coordinator knows nothing of it"
+        assert cluster.coordinator.apis == [], "the coordinator got no request"
 
 
 async def test_the_end_of_the_second_protocol_returns_the_next_epoch(quick: Quick) -> None:
@@ -638,7 +638,7 @@ async def test_cancelled_offsets_abort_the_transaction(quick: Quick) -> None:
         assert [request.committed for request in cluster.coordinator.of(END)] == [False]
 
 
-# --- cancelled by the task itself, against which no shield of anyio's helps -------------------------------------------
+# --- cancelled by the task itself, which no shield of anyio holds back ------------------------------------------------
 
 
 @both

@@ -1,7 +1,7 @@
-"""Cancel a transaction at every await point in turn, as `asyncio.timeout` and task groups do it.
+"""Cancel a transaction at every await point in turn, as `asyncio.timeout` and task groups do.
 
-Whatever was cancelled: the transaction took place as a whole or not at all, its offsets with it; the producer begins
-the next one; no byte of the buffer stays taken, and no task is left (the suite's own check).
+After each cancellation: the transaction is committed with its offsets, or not at all; the producer can begin the next
+one; the buffer is empty, and no task is left (the suite's own check).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aiokwire.types import TopicPartition
 from tests.producer.cancelling import QUICK, WAYS, assert_nothing_held, cancel_at, settle
 
 Bytes = Producer[bytes, bytes]
-# What a test cancels; `number` is different in each attempt.
+# The work that a test cancels; `number` is different in each attempt.
 Work = Callable[[Bytes, int], Coroutine[Any, Any, object]]
 
 PARTITIONS = 2
@@ -41,7 +41,7 @@ async def broker() -> AsyncIterator[Broker]:
 
 
 async def committed(broker: Broker) -> list[bytes]:
-    """What a reader of committed records sees."""
+    """The records that a read_committed reader sees."""
     found: list[bytes] = []
     places = [TopicPartition("t", index) for index in range(PARTITIONS)]
     async with Consumer(
@@ -55,7 +55,7 @@ async def committed(broker: Broker) -> list[bytes]:
 
 
 def offset_of(broker: Broker, number: int) -> int | None:
-    """What the group of this attempt has committed."""
+    """The offset that the group of this attempt has committed."""
     found = broker.state.offsets.of_group(f"group-{number}").get(PLACE)
     return None if found is None else found.offset
 
@@ -78,8 +78,8 @@ async def commits(producer: Bytes, number: int) -> object:
     return "committed"
 
 
-async def commits_what_waits(producer: Bytes, number: int) -> object:
-    """Nothing was delivered before the commit begins."""
+async def commits_waiting_records(producer: Bytes, number: int) -> object:
+    """No record is delivered before the commit begins."""
     async with producer.transaction():
         for value in values_of(number):
             producer.submit_nowait("t", value)
@@ -109,7 +109,7 @@ async def raises(producer: Bytes, number: int) -> object:
     return "aborted"
 
 
-async def raises_with_records_on_their_way(producer: Bytes, number: int) -> object:
+async def raises_with_records_in_flight(producer: Bytes, number: int) -> object:
     with contextlib.suppress(ZeroDivisionError):
         async with producer.transaction():
             for value in values_of(number):
@@ -125,11 +125,11 @@ async def one_turn() -> None:
 
 WORKS: list[Work] = [
     commits,
-    commits_what_waits,
+    commits_waiting_records,
     commits_after_a_flush,
     aborts,
     raises,
-    raises_with_records_on_their_way,
+    raises_with_records_in_flight,
 ]
 
 
@@ -138,12 +138,12 @@ def named(work: Work) -> str:
 
 
 def whole(number: int, work: Work, outcome: object, there: list[bytes]) -> bool:
-    """Whether a transaction took place; it did so as a whole or not at all, and as its caller was told."""
+    """Return whether a transaction was committed; check that it was as a whole or not at all, as its result states."""
     mine = [value for value in there if value.startswith(b"%d-" % number)]
     assert sorted(mine) in ([], values_of(number))
     if outcome == "committed":
         assert mine
-    if outcome == "aborted" or work in (aborts, raises, raises_with_records_on_their_way):
+    if outcome == "aborted" or work in (aborts, raises, raises_with_records_in_flight):
         assert not mine
     return bool(mine)
 
@@ -159,7 +159,7 @@ async def test_a_transaction_cancelled_at_every_step_is_whole_or_not_at_all(
             reached, outcome = await cancel_at(work(producer, step), step, way)
             outcomes.append(outcome)
             with anyio.fail_after(5):
-                async with producer.transaction():  # it goes on working
+                async with producer.transaction():  # the producer still works
                     assert (await producer.send("t", b"after-%d" % step)).offset >= 0
             assert_nothing_held(producer)
             if not reached:
@@ -178,7 +178,7 @@ async def test_a_transaction_cancelled_at_every_step_is_whole_or_not_at_all(
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("broker_is", ["quick", "slow"])
 async def test_a_start_cancelled_at_every_step_leaves_nothing(broker: Broker, way: str, broker_is: str) -> None:
-    """The instance before left a transaction open, which a start has to end first."""
+    """The previous instance left a transaction open, which a start has to abort first."""
     for step in itertools.count(1):
         producer: Bytes = Producer(broker.bootstrap_servers, **OPTIONS)
         if broker_is == "slow":
@@ -225,5 +225,5 @@ async def test_a_close_within_a_transaction_cancelled_at_every_step_leaves_nothi
         if not reached:
             break
     assert step > 1
-    async with Producer(broker.bootstrap_servers, **OPTIONS):  # ends what could not be ended
+    async with Producer(broker.bootstrap_servers, **OPTIONS):  # aborts what was left open
         assert await committed(broker) == []

@@ -1,4 +1,4 @@
-"""What each code means for a transaction, by the API that said it."""
+"""The meaning of each error code for a transaction, by API."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_some_codes_mean_the_same_from_every_coordinator(api: ApiKey, code: Erro
             ApiKey.PRODUCE,
             ErrorCode.NOT_ENOUGH_REPLICAS,
             ErrorAction.ABORTABLE,
-        ),  # a batch that failed is not tried again
+        ),  # a batch that failed is not retried
         (ApiKey.PRODUCE, 9999, ErrorAction.ABORTABLE),
         (ApiKey.END_TXN, 9999, ErrorAction.FATAL),
     ],

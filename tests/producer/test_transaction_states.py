@@ -1,4 +1,4 @@
-"""The transaction's table: nothing unreachable, nothing that a failure cannot end."""
+"""The transitions of a transaction: every state is reachable, and a failure ends every state."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Transactions that the coordinator aborted because their time was over (KIP-588): the producer lives on, unless a
-newer instance has taken over."""
+"""Transactions that the coordinator aborted after their timeout (KIP-588): the producer continues, unless a newer
+instance has taken over."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def transactional(broker: Broker) -> Bytes:
 
 
 async def timed_out(broker: Broker) -> None:
-    """Wait until the coordinator has aborted the open transaction, and its producer's time is over, too."""
+    """Wait until the coordinator has aborted the open transaction, and its timeout has ended for the producer, too."""
     with anyio.fail_after(10):
         while (one := broker.state.transactions.get("x")) is None or not one.at_rest:
             await anyio.lowlevel.checkpoint()
@@ -44,10 +44,10 @@ async def late(producer: Bytes, broker: Broker, then: str) -> None:
     async with producer.transaction() as tx:
         await producer.send("t", b"lost")
         await timed_out(broker)
-        await go_on(producer, tx, then)
+        await continue_with(producer, tx, then)
 
 
-async def go_on(producer: Bytes, tx: Transaction, then: str) -> None:
+async def continue_with(producer: Bytes, tx: Transaction, then: str) -> None:
     if then == "send":
         await producer.send("t", b"late")
     elif then == "offsets":
@@ -58,7 +58,7 @@ async def go_on(producer: Bytes, tx: Transaction, then: str) -> None:
 
 @pytest.mark.parametrize("then", ["commit", "send", "offsets", "abort"])
 async def test_a_producer_continues_after_its_transaction_timed_out(broker: Broker, then: str) -> None:
-    """It was a FencedError and a dead producer."""
+    """It raised FencedError, and the producer was lost."""
     async with transactional(broker) as producer:
         if then == "abort":
             await late(producer, broker, then)
