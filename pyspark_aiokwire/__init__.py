@@ -1,4 +1,4 @@
-"""The entry point of the format `aiokwire`: Spark looks for `DefaultSource` in packages `pyspark_*`.
+"""The entry point of the format `aiokwire`: Spark looks for it in packages named `pyspark_*`.
 
 Loads nothing but PySpark: a failing import here would disable every Python data source.
 """

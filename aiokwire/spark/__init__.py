@@ -1,4 +1,4 @@
-"""Kafka as a source and a sink of Spark, through PySpark's Python data sources. Needs the extra `spark`.
+"""Kafka as a source and a sink of Spark, through PySpark's data sources. Needs the extra `spark`.
 
 options, kafka_options  options, validated         offsets   Spark's offsets JSON
 session   one client per process                   daemon    workers that start quickly

@@ -309,7 +309,7 @@ def _check_mode(given: _Given, start: Place, end: Place, *, streaming: bool) -> 
 
 
 def _place(given: _Given, side: str, default: Place) -> Place:
-    """Return the first that is set, as in spark-sql-kafka: a time, times by partition, or offsets."""
+    """Return the first that is set, as in spark-sql-kafka: time, times by partition, offsets."""
     name = f"{side}Timestamp"
     if given.has(name):
         text = given.text(name, None)

@@ -1,8 +1,8 @@
 """The demo's work: a producer, two consumers, and a broker that dies halfway.
 
 ```
-flights --> Producer --> broker process (killed, started again) --> Consumer of partitions 0, 1 --> delays by airline
-                                                               \\--> Consumer of partitions 2, 3 --> delays by airline
+flights -> Producer -> broker process (killed, restarted) -> Consumer of partitions 0, 1 -> delays
+                                                        \\-> Consumer of partitions 2, 3 -> delays
 ```
 """
 

@@ -97,7 +97,8 @@ def archive(
     tools that show lag.
 
     Raises: ConfigurationError: an option is invalid, or the archive has another layout or recreated
-        topics; LostData: offsets that were not archived are gone, with `onDataLoss=fail`; JobFailed.
+        topics; LostData: offsets that were not archived are gone, with `onDataLoss=fail`;
+        JobFailed.
     """
     source = _source(topics, bootstrap, options or {})
     if compression not in CODECS:

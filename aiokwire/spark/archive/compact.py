@@ -2,8 +2,9 @@
 
     small neighbours -> a Spark job merges them -> a manifest that replaces all earlier ones
 
-Readers of the manifests see the state before or after. Readers that only list the directory may, for
-the time of a few renames, see neither a day's old files nor the new one, but never a record twice.
+Readers of the manifests see the state before or after. Readers that only list the directory may,
+for the time of a few renames, see neither a day's old files nor the new one, but never a record
+twice.
 """
 
 from __future__ import annotations

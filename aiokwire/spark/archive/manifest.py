@@ -36,14 +36,14 @@ class ArchiveDamaged(KafkaError):
 
 @dataclasses.dataclass(frozen=True, order=True)
 class DataFile:
-    """A Parquet file: records of one partition and one day (or hour), in the order of their offsets."""
+    """A Parquet file: records of one partition and one day (or hour), in offset order."""
 
     topic: str
     partition: int
     first: int
     """The offset of the first record."""
     last: int
-    """The offset of the last record; some in between may be in files of other days, or no records."""
+    """The offset of the last record; not every offset in between has a record in this file."""
     path: str
     """Relative to the archive's root."""
     records: int
@@ -193,7 +193,7 @@ def _joined(chain: Sequence[Manifest]) -> list[Range]:
 
 
 def missing(archive: Archive) -> list[Range]:
-    """Return the gaps between an archive's offsets: lost before they were read, or never requested."""
+    """Return the gaps in an archive's offsets: lost before they were read, or never requested."""
     found = []
     for before, after in zip(archive.ranges, archive.ranges[1:], strict=False):
         if before.tp == after.tp:

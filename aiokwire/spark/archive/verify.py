@@ -39,7 +39,7 @@ class Verified:
     records: int
     bytes: int
     gaps: tuple[str, ...]
-    """Offsets that were lost before they were archived, and reported then: not a fault of the files."""
+    """Offsets that were lost before they were archived, and reported then: not a fault."""
     faults: tuple[str, ...]
     seconds: float
 

@@ -1,7 +1,7 @@
 """The comparison of a topic with its archive: checksums of blocks, then single offsets that differ.
 
-The checksums are of offset and key, value, headers and timestamp, each separately; they do not depend
-on the archive's files or the order of their rows.
+The checksums are of offset and key, value, headers and timestamp, each separately; they do not
+depend on the archive's files or the order of their rows.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def compare(
 ) -> Comparison:
     """Compare the topics of the source's options, at the `audited` offsets, with an archive.
 
-    Raises: ConfigurationError: there is no archive, or its records were decoded; ArchiveDamaged: its
-        manifests are inconsistent.
+    Raises: ConfigurationError: there is no archive, or its records were decoded; ArchiveDamaged:
+        its manifests are inconsistent.
     """
     archive = read_archive(place)
     compared = common(audited, whole_ranges(archive.ranges))

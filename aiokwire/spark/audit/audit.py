@@ -1,4 +1,4 @@
-"""`audit`: looks up the offsets once, counts records in Spark's tasks, compares, and reports findings."""
+"""`audit`: looks up offsets once, counts records in Spark's tasks, and reports findings."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def audit(
     """Count the contents of topics by partition, and report findings.
 
     `options` are the source's (`startingOffsets`, `endingTimestamp`, `kafka.client.rack`, ...).
-    `duplicates` is the identity of a record: `key,value`, `key`, `value` or `header:NAME`; None skips
-    the search. `groups` are those whose lag is reported, by default all with commits. `against` is
-    the path of an archive. `fail_on` are the findings that fail the audit, see `Finding`.
-    `skew_limit` is the largest size of a partition relative to the mean.
+    `duplicates` is the identity of a record: `key,value`, `key`, `value` or `header:NAME`; None
+    skips the search. `groups` are those whose lag is reported, by default all with commits.
+    `against` is the path of an archive. `fail_on` are the findings that fail the audit, see
+    `Finding`. `skew_limit` is the largest size of a partition relative to the mean.
 
     Raises: ConfigurationError: an option is invalid, or a topic or the archive does not exist;
-        LostData: offsets that the options name are gone; JobFailed: a task failed, for instance on a
-        corrupt batch; Stopped: a stop was requested.
+        LostData: offsets that the options name are gone; JobFailed: a task failed, for instance on
+        a corrupt batch; Stopped: a stop was requested.
     """
     names = (topics,) if isinstance(topics, str) else tuple(topics)
     failing = parse_findings(fail_on)
@@ -129,7 +129,7 @@ async def _around(
 
 
 async def compaction(admin: Admin, topics: Iterable[str]) -> dict[str, bool]:
-    """Return which topics are compacted; topics whose policy the broker does not report are left out."""
+    """Return which topics are compacted, for those whose policy the broker reports."""
     resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     try:
         described = await admin.describe_configs(resources, [_POLICY])
@@ -144,7 +144,7 @@ async def compaction(admin: Admin, topics: Iterable[str]) -> dict[str, bool]:
 
 
 async def lags_of(admin: Admin, groups: Collection[str] | None, ends: Mapping[TopicPartition, int]) -> list[GroupLag]:
-    """Return the lag of groups in these partitions; None: of all consumer groups that may be described.
+    """Return the lag of groups in these partitions; None: of all visible consumer groups.
 
     Raises: AuthorizationError: a named group may not be described; KafkaError: a broker refuses.
     """

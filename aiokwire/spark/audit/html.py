@@ -1,4 +1,4 @@
-"""An audit's report as one HTML document without scripts or external resources; all text is escaped."""
+"""An audit's report as one HTML document, without scripts or external resources."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Mergeable summaries of many records, one for each part of a log. No I/O.
 
-The result does not depend on how the log is split, except for `TopKeys` above its bound, whose counts
-have a known error.
+The result does not depend on how the log is split, except for `TopKeys` above its bound, whose
+counts have a known error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The counts of a range of offsets, from raw batches: visible records are decoded, others only counted.
+"""The counts of a range of offsets, from raw batches; only visible records are decoded.
 
     batches of a piece -> Tallying -> PartitionTally, merge -> one for each partition
 

@@ -39,7 +39,8 @@ def tally_scope(spark: SparkSession, scope: Scope, options: SourceOptions, paral
 def tally_task(options: SourceOptions, task: Task) -> list[PartitionTally]:
     """Count a task's ranges.
 
-    Raises: LostData: a log was truncated, or its topic recreated; KafkaError: see `Fetching.finish`.
+    Raises: LostData: a log was truncated, or its topic recreated; KafkaError: see
+        `Fetching.finish`.
     """
     session = session_for(options.consumer)
     return [_tally_range(session, options, each, task.topic_ids) for each in task.ranges]
@@ -68,7 +69,7 @@ def _tally_range(
 
 
 def merge_all(tallies: Sequence[PartitionTally], start: Mapping[TopicPartition, int]) -> list[PartitionTally]:
-    """Merge the tallies of each partition; add an empty one for partitions without offsets to read."""
+    """Merge the tallies by partition; add empty ones for partitions without offsets to read."""
     found: dict[TopicPartition, PartitionTally] = {}
     for tally in sorted(tallies, key=lambda each: (each.tp, each.start)):
         before = found.get(tally.tp)

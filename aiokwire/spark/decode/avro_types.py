@@ -1,4 +1,4 @@
-"""Avro's types as Spark's (those of its own `from_avro`), and as Arrow's. Used by `schema`, `from_avro`."""
+"""Avro's types as Spark's (as in its own `from_avro`), and as Arrow's."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def avro_schema(text: str, where: str) -> AvroSchema:
 
 
 def _without_times(schema: Any) -> Any:
-    """Rename logical types, so that fastavro returns numbers, which Arrow takes, not Python objects.
+    """Rename logical types, so that fastavro returns numbers for Arrow, not Python objects.
 
     `spark_type` and `reading_type` read them under the other name.
     """

@@ -1,4 +1,4 @@
-"""A column of JSON: decoded by Arrow's parser if its result is certain to equal Python's, else by value.
+"""A column of JSON: decoded by Arrow if its result is certain to equal Python's, else by value.
 
 Arrow's parser takes a whole batch and is several times as fast, but it reads a stream of documents,
 not a list of values, and differs from Python in what it accepts. `_parsed` therefore returns None

@@ -78,7 +78,7 @@ class Directory:
 
 
 class HttpRegistry:
-    """A registry's `/schemas/ids/<id>`; a name and password in the URL are sent as basic authentication."""
+    """A registry's `/schemas/ids/<id>`; a user and password in the URL are sent as basic auth."""
 
     def __init__(self, url: str) -> None:
         parts = urllib.parse.urlsplit(url)
@@ -124,7 +124,8 @@ class HttpRegistry:
 def with_schemas(decoding: Decoding) -> Decoding:
     """Replace the names of files and directories, and ids, by the schemas themselves.
 
-    Raises: ConfigurationError: a schema is missing; ConnectionFailed: the registry does not respond.
+    Raises: ConfigurationError: a schema is missing; ConnectionFailed: the registry does not
+        respond.
     """
     key, value = (_loaded(side, name) for name, side in decoding.sides)
     return dataclasses.replace(decoding, key=key, value=value)

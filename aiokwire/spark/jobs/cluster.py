@@ -44,10 +44,10 @@ def waiting_note(spark: SparkSession) -> str:
 
 
 def size_shuffles(spark: SparkSession, given: Collection[str], stop: Stop, progress: Progress) -> None:
-    """On a cluster, set the partitions of shuffles to the cores of its executors, unless they are set.
+    """On a cluster, set unset partitions of shuffles to the cores of its executors.
 
-    A query with state stores the number in its checkpoint: wait for the executors first. `given` are
-    the settings of the pipeline.
+    A query with state stores the number in its checkpoint: wait for the executors first. `given`
+    are the settings of the pipeline.
     """
     context = spark.sparkContext
     if is_local(str(context.master)) or SHUFFLE in given or context.getConf().contains(SHUFFLE):

@@ -1,7 +1,7 @@
 """The files of an archive: in a local directory, or in any file system of pyarrow.
 
-Paths are relative to the root, with slashes. A store is pickled to the tasks: on other machines, its
-root must name the same directory.
+Paths are relative to the root, with slashes. A store is pickled to the tasks: on other machines,
+its root must name the same directory.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class PartitionLag:
 
 
 def read_positions(checkpoint: str | os.PathLike[str]) -> list[Position]:
-    """Read the positions of the Kafka sources of a query, or of all queries of a pipeline, from a checkpoint.
+    """Read the positions of a query, or of all queries of a pipeline, from a checkpoint.
 
     `checkpoint` is a local folder or a URI. Checkpoints of spark-sql-kafka are supported, too.
 
@@ -93,7 +93,7 @@ def _positions(store: Store, query: str) -> Iterator[Position]:
 
 
 def _numbers(paths: Sequence[str]) -> set[int]:
-    """Return the numbers of batches that have a file; Spark has checksums and unfinished files, too."""
+    """Return the numbers of batches with a file; Spark stores checksums and drafts, too."""
     names = (path.rpartition("/")[2] for path in paths)
     return {int(name) for name in names if name.isdecimal()}
 

@@ -68,7 +68,7 @@ class Progress:
 
 
 def watch(spark: SparkSession, progress: Progress, what: str) -> Callable[[], None]:
-    """Return a function that shows the finished tasks of running stages, for `tick` of `Stop.job`."""
+    """Return a `tick` for `Stop.job` that shows the finished tasks of running stages."""
 
     def tick() -> None:
         done, total = tasks(spark)

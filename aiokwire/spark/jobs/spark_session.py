@@ -112,7 +112,7 @@ def check_session(spark: SparkSession, name: str) -> SparkSession:
 
 
 def choose_python(environment: Mapping[str, str], conf: Mapping[str, str], own: str) -> str:
-    """Return the path for `PYSPARK_PYTHON`: from the settings, the environment, or the driver's `own`.
+    """Return the path for `PYSPARK_PYTHON`: from the settings, the environment, or `own`.
 
     Raises: ConfigurationError: it cannot be run on this driver, or is a notebook server.
     """
@@ -128,7 +128,7 @@ def choose_python(environment: Mapping[str, str], conf: Mapping[str, str], own: 
 
 
 def check_driver_python(environment: Mapping[str, str]) -> None:
-    """Refuse a notebook server as the Python of Spark's planners, which would not find the format aiokwire.
+    """Refuse a notebook server as the Python of Spark's planners, which would not find aiokwire.
 
     Raises: ConfigurationError.
     """
@@ -156,7 +156,7 @@ def warn_of_driver_python(environment: Mapping[str, str], master: str) -> None:
 
 @contextlib.contextmanager
 def home_without_zip() -> Iterator[None]:
-    """Set `SPARK_HOME` in the block to the installed PySpark without its `pyspark.zip`, unless it is set.
+    """Start Spark in the block from a home without `pyspark.zip`, unless `SPARK_HOME` is set.
 
     Spark puts that archive first in the path of its Python processes; it has no bytecode, so that
     each process would spend most of a second to compile PySpark.

@@ -40,7 +40,7 @@ class Stopped(Exception):
 
 
 class JobFailed(KafkaError):
-    """A Spark job failed; the message is the error of its task or of Spark, the cause has the rest."""
+    """A Spark job failed; the message is the error of its task or of Spark."""
 
 
 class Stop:
@@ -89,7 +89,8 @@ class Stop:
     def job(self, spark: SparkSession, work: Callable[[], T], *, tick: Callable[[], None] | None = None) -> T:
         """Run an action of Spark, and cancel it on a stop; `tick` is called periodically.
 
-        Raises: Stopped: it was cancelled; JobFailed: Spark reports a failure; other errors of `work`.
+        Raises: Stopped: it was cancelled; JobFailed: Spark reports a failure; other errors of
+            `work`.
         """
         self.check()
         context = spark.sparkContext
@@ -159,7 +160,7 @@ def one_line(error: Exception) -> Exception:
 
 
 def _texts(error: BaseException) -> Iterator[str]:
-    """Yield the message of an error and of its causes: a stream's own is just "Writing job failed"."""
+    """Yield the messages of an error and its causes: a stream's own is "Writing job failed"."""
     yield str(error)
     cause = getattr(error, "_cause", None) or error.__cause__
     if cause is not None:

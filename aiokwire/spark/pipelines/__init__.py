@@ -1,7 +1,7 @@
 """Jobs on Spark: each a function with keyword options, and a verb of `aiokwire spark`.
 
-The front door of `archive`, `replay`, `audit`, `sql` and `lag`, which have their own packages, and of
-declared pipelines, which are here:
+The front door of `archive`, `replay`, `audit`, `sql` and `lag`, which have their own packages, and
+of declared pipelines, which are here:
 
 declaration  sources, steps, sinks                 values      validation of users' values
 toml_file    declarations from files               graph       checks of a declaration as a whole

@@ -5,7 +5,8 @@
     <checkpoint>/<name>/              Spark's checkpoint of the sink's query
 
 The id is part of the transactional ids of exactly-once sinks: a new checkpoint has a new ledger, a
-moved one keeps its own. Files are written once. `Folder` is in any file system that Spark can write.
+moved one keeps its own. Files are written once. `Folder` is in any file system that Spark can
+write.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def claim(
 ) -> tuple[str, list[str]]:
     """Check that the checkpoint belongs to this pipeline, or claim a new one.
 
-    `clusters` has the cluster id of each source. Returns the checkpoint's id, and notes for the user.
+    `clusters` has the cluster id of each source. Returns the checkpoint's id, and notes for the
+    user.
 
     Raises: ConfigurationError: it belongs to another pipeline, or has offsets of other topics.
     """
@@ -114,7 +116,7 @@ def owner_id(document: Document | None, name: str, path: str, *, is_spark: bool)
 
 
 def made_of(sink: Sink, pipeline: Pipeline, clusters: Mapping[str, str | None]) -> Document:
-    """Return what a sink's offsets and state depend on: topics with their clusters, and the steps."""
+    """Return what a sink's offsets and state depend on: topics, their clusters, and steps."""
     reads: dict[str, Any] = {}
     steps: dict[str, str] = {}
     for each in upstream(sink.from_, pipeline):

@@ -70,7 +70,7 @@ class Watermark:
 
 @dataclasses.dataclass(frozen=True)
 class Trigger:
-    """When microbatches run: over the available records (in one batch or several), or periodically."""
+    """When microbatches run: once over the available records, or periodically."""
 
     text: str = "available-now"
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {"availableNow": True})
@@ -108,7 +108,7 @@ class Source:
 
     name: str
     topic: str | None = None
-    """Topics, separated by commas; by default the source's name, unless the options choose topics."""
+    """Topics, separated by commas; by default the source's name, unless options choose them."""
     json: str | None = None
     """The values' schema, such as `id int, at timestamp`."""
     avro: str | None = None

@@ -17,7 +17,8 @@ from aiokwire.spark.pipelines.sql_tables import tables
 def check(pipeline: Pipeline) -> None:
     """Check a pipeline.
 
-    Raises: ConfigurationError: an unknown name (the message has the nearest), a cycle, or a conflict.
+    Raises: ConfigurationError: an unknown name (the message has the nearest), a cycle, or a
+        conflict.
     """
     if not pipeline.sources:
         raise ConfigurationError("the pipeline has no source")

@@ -74,7 +74,7 @@ class Prepared:
     """None: the brokers were not asked."""
 
     def settings(self, master: str | None, conf: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the settings of its session: a default for shuffles, the pipeline's, then `conf`."""
+        """Return the session's settings: a default for shuffles, the pipeline's, then `conf`."""
         own = {SHUFFLE: str(os.cpu_count() or 1)} if is_local(master or os.environ.get("MASTER") or "local") else {}
         return {**own, **self.pipeline.spark, **(conf or {})}
 
@@ -87,7 +87,7 @@ class Prepared:
         return _run(self.pipeline, seen, spark, stop, progress)
 
     def explain(self, spark: SparkSession, drawing: str = "text", *, plan: bool = False) -> str:
-        """Draw the pipeline as `text`, `mermaid` or `svg`, with columns and, on request, Spark's plans.
+        """Draw the pipeline as `text`, `mermaid` or `svg`; with `plan`, add Spark's plans.
 
         Raises: ConfigurationError: Spark's analysis fails.
         """
@@ -197,7 +197,7 @@ def _warn(pipeline: Pipeline, spark: SparkSession) -> list[str]:
 
 
 def _analyse(pipeline: Pipeline, spark: SparkSession) -> tuple[dict[str, str], str]:
-    """Return the columns of sources and steps, and Spark's plan of each sink, without the brokers."""
+    """Return the columns of sources and steps, and Spark's plan of each sink."""
     optimizer: Any = spark._jsparkSession.sessionState().optimizer()
     plans = []
     with tables(spark, pipeline) as frames:
@@ -254,9 +254,9 @@ def _start(frame: DataFrame, sink: Sink, pipeline: Pipeline, checkpoint_id: str,
 def _until_its_sources_run(query: StreamingQuery, stop: Stop) -> None:
     """Wait before starting the next query, usually briefly, for at most `START_PATIENCE` seconds.
 
-    All queries share one object for the data source. When Spark starts a source's Python process, it
-    changes the environment in that object; serializing the tasks of a running query at that moment
-    fails with "Task not serializable". Later starts change nothing.
+    All queries share one object for the data source. When Spark starts a source's Python process,
+    it changes the environment in that object; serializing the tasks of a running query at that
+    moment fails with "Task not serializable". Later starts change nothing.
     """
     began = time.perf_counter()
     while query.isActive and query.status["message"].startswith("Initializing"):

@@ -1,4 +1,4 @@
-"""The tables that a query names, found without Spark: for the order of steps, cycles, misspelt names.
+"""The tables that a query names, found without Spark: for order, cycles, and misspelt names.
 
 Used by `graph`. Spark's parser decides when the steps are analysed.
 """
@@ -47,7 +47,7 @@ def _tokens(sql: str) -> Iterator[str]:
 
 
 def _defined(tokens: list[str]) -> set[str]:
-    """Return the names defined by WITH: a name, optionally columns in brackets, AS, and a bracket."""
+    """Return the names defined by WITH: a name, optional columns in brackets, AS, a bracket."""
     if not any(token.lower() == "with" for token in tokens):
         return set()
     found = set()

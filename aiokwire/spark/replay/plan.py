@@ -117,8 +117,8 @@ def shares(
 ) -> list[Share]:
     """Return the tasks of a round; with exactly-once, one task writes each target partition.
 
-    If partitions are kept, a task has the partitions of one number, of all topics. If keys choose, a
-    task that owns target partitions reads all records; without owners it reads one partition.
+    If partitions are kept, a task has the partitions of one number, of all topics. If keys choose,
+    a task that owns target partitions reads all records; without owners it reads one partition.
     """
     sources = [(whole, tuple(file for file in files if meets(file, whole))) for whole in ranges]
     sources = [source for source in sources if source[1]]
@@ -138,7 +138,7 @@ class Timeline:
     """The schedule of a partition: each record is due at its time, but not before lower offsets."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], end: int, since: int | None, until: int | None) -> None:
-        """`batches` have offset and timestamp, in offset order; `end` is the end of the partition."""
+        """`batches` have offset and timestamp, in offset order; `end` ends the partition."""
         self._batches = batches
         self._end = end
         self._since = since

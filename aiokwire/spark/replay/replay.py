@@ -89,11 +89,11 @@ def replay(
 ) -> Replayed:
     """Write the records of an archive to a topic, or each to its original topic.
 
-    Keys, headers, timestamps and the order within a partition are kept, and partitions unless `rekey`
-    lets the keys choose. `pace` is the speed relative to the original one; the default is as fast as
-    possible. `coordinates` adds headers with topic, partition and offset in the archive. With a
-    `checkpoint`, a replay that ended early is resumed; `delivery="exactly-once"`, which needs one,
-    writes each record once across restarts. `options` are those of the Spark sink.
+    Keys, headers, timestamps and the order within a partition are kept, and partitions unless
+    `rekey` lets the keys choose. `pace` is the speed relative to the original one; the default is
+    as fast as possible. `coordinates` adds headers with topic, partition and offset in the archive.
+    With a `checkpoint`, a replay that ended early is resumed; `delivery="exactly-once"`, which
+    needs one, writes each record once across restarts. `options` are those of the Spark sink.
 
     Raises: ConfigurationError: an option is invalid, or does not suit the archive or the topic;
         JobFailed; KafkaError: a transaction could not be opened or committed.
@@ -126,7 +126,10 @@ def replay(
 
 
 def _other_parquet(spark: SparkSession, path: str, rekey: bool) -> DataFrame:
-    """Raises: JobFailed, KafkaError: there is no Parquet."""
+    """Read Parquet that is not an archive.
+
+    Raises: JobFailed: Spark cannot read it.
+    """
     try:
         frame = spark.read.parquet(path)
     except Exception as error:

@@ -2,8 +2,8 @@
 
     files of a partition -> merged by offset -> filtered by time -> rows for the sink -> brokers
 
-The offsets of two days' files may interleave if timestamps are out of order: records are merged into
-offset order.
+The offsets of two days' files may interleave if timestamps are out of order: records are merged
+into offset order.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def within(batch: pa.RecordBatch, since: int | None, until: int | None) -> pa.Re
 
 
 def as_rows(batch: pa.RecordBatch, tp: TopicPartition, *, coordinates: bool) -> pa.RecordBatch:
-    """Return key, value, headers and timestamp; null for a missing time, which the sink then sets."""
+    """Return key, value, headers and timestamp; the sink sets missing times, which are null."""
     times: Any = batch.column("timestamp")
     known = pc.greater_equal(times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()), pa.scalar(0, pa.int64()))
     times = pc.if_else(known, times, pa.scalar(None, times.type))

@@ -1,4 +1,4 @@
-"""The columns of a frame that become records, and their topics: in Spark's schema, in Arrow batches.
+"""The columns of a frame that become records, in Spark's schema and in Arrow batches.
 
 No I/O. The columns are spark-sql-kafka's and `timestamp`; others are ignored.
 """

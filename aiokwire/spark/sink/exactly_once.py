@@ -1,11 +1,11 @@
 """A batch as one transaction: opened on the driver, shared by all tasks, committed with its ledger.
 
     driver, when Spark plans the batch    open: fence earlier writers, read the ledger
-    tasks                                 join: each owns its partitions; a batch in the ledger is skipped
+    tasks                                 join: each owns its partitions; skip a batch in the ledger
     driver, after all tasks               verify, then commit with the ledger; or abort
 
-The next batch aborts a transaction that a crash left open. If a batch is committed and Spark crashes
-before noting it, the ledger has it, and the repeated batch writes nothing.
+The next batch aborts a transaction that a crash left open. If a batch is committed and Spark
+crashes before noting it, the ledger has it, and the repeated batch writes nothing.
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ class Place:
 def place_of(context: TaskContext | None, *, streaming: bool) -> Place:
     """Return the identity of a task from Spark's context.
 
-    Raises: ConfigurationError: Spark does not provide it; KafkaError: this is not the first attempt.
+    Raises: ConfigurationError: Spark does not provide it; KafkaError: this is not the first
+        attempt.
     """
     if context is None:
         raise ConfigurationError("delivery=exactly-once: the writer does not run in a Spark task")

@@ -1,4 +1,4 @@
-"""The ledger: a sink's last committed batch, in the metadata of an offset that its transaction commits.
+"""The ledger: a sink's last committed batch, in the metadata of an offset of its transaction.
 
     group <sink id>.batches         metadata "aiokwire batch=<last microbatch> of=<query id>"
     group <sink id>.run.<run id>    the same for one batch job; exists once the job is committed
@@ -6,8 +6,8 @@
 The entry is committed for partition 0 of the topic in the option, with the end of that partition
 after the transaction as its offset: tools that show the lag of groups show none. If rows name their
 topics, it is committed for the offsets topic, which exists wherever there are groups, and which
-such tools usually leave out. Earlier versions committed the batch number as the offset and the query
-id as metadata: such an entry is read, and replaced by the next batch.
+such tools usually leave out. Earlier versions committed the batch number as the offset and the
+query id as metadata: such an entry is read, and replaced by the next batch.
 
 A group without members expires (`offsets.retention.minutes`, a week by default).
 """

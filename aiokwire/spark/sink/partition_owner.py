@@ -1,4 +1,4 @@
-"""`one_owner`: repartitions a frame so that one task writes each output partition (exactly-once)."""
+"""`one_owner`: repartitions a frame so that one task writes each output partition."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def one_owner(frame: DataFrame, partitions: int, *, tasks: int | None = None) ->
     """Fill the column `partition`, and move all rows of one partition to one task.
 
     `partitions` is the topic's partition count; several topics must have the same. A row keeps the
-    partition that it names; a key chooses as in Kafka's clients; rows without either are distributed.
-    `tasks` is the count of writing tasks, `partitions` by default. Works on streams, too. Rows of one
-    task keep their order, rows of several tasks are interleaved.
+    partition that it names; a key chooses as in Kafka's clients; rows without either are
+    distributed. `tasks` is the count of writing tasks, `partitions` by default. Works on streams,
+    too. Rows of one task keep their order, rows of several tasks are interleaved.
 
     Raises: ConfigurationError: `partitions` or `tasks` is below 1.
     """

@@ -87,7 +87,7 @@ class Converter:
 
 
 class _Repeated:
-    """A column of names as text; built once while all rows have the same name, as they usually do."""
+    """A column of names as text; reused while all rows have the same name, as they usually do."""
 
     def __init__(self) -> None:
         self._text: Column = pa.array([], pa.string())

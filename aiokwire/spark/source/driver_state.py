@@ -87,7 +87,7 @@ class Progress:
         self._frozen = await self._lookup.latest(partitions)
 
     async def next_end(self, kept: Kept, limit: ReadLimit) -> Kept:
-        """Return the end of the microbatch that begins at `kept`; `kept` to wait for more records."""
+        """Return the end of the microbatch that begins at `kept`; `kept` to wait for records."""
         start, ids = from_json(kept)
         await self._commit_to_group(start)
         available = await self._available()
@@ -203,7 +203,7 @@ class Progress:
         await self._commit_to_group(from_json(kept)[0])
 
     async def _commit_to_group(self, done: Offsets) -> None:
-        """Commit for tools that show lag. A failure is only logged: Spark's checkpoint is authoritative."""
+        """Commit for tools that show lag; a failure is only logged, as the checkpoint decides."""
         group = self._options.commit_group
         if group is None or done == self._committed:
             return

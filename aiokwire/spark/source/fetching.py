@@ -61,7 +61,7 @@ class Ahead(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Undecoded batches of one partition; only records from `start` up to `end` (exclusive) count."""
+    """Undecoded batches of one partition; records from `start` to `end` (exclusive) count."""
 
     tp: TopicPartition
     batches: list[RecordBatch]
@@ -128,7 +128,7 @@ class Fetching:
     # --- responses ----------------------------------------------------------------------------------------------------
 
     async def finish(self, cursor: Cursor, ahead: Ahead) -> Piece:
-        """Wait for records and move the cursor past them; retry until there are some, or the range ends.
+        """Wait for records and move the cursor past them; retry until the range ends.
 
         Raises: LostData: the log does not have the position, or the topic was recreated;
             RequestTimedOut: nothing was received within the API timeout; CorruptRecord;
@@ -190,7 +190,7 @@ class Fetching:
         self._client.metadata.request_update(f"reading {cursor.tp}: {error}")
 
     def _leave_replica(self, cursor: Cursor) -> bool:
-        """Return to the leader after an error of a replica; return False if the leader was asked."""
+        """Return to the leader after an error of a replica; False if the leader was asked."""
         if cursor.replica is None:
             return False
         cursor.replica, cursor.rack = None, ""

@@ -118,7 +118,7 @@ class Lookup:
         *,
         is_end: bool,
     ) -> Offsets:
-        """Resolve a place to offsets. Partitions that it does not name are read from start or to end.
+        """Resolve a place to offsets; other partitions are read from their start, or to their end.
 
         Raises: ConfigurationError: it names a partition that is not read, or a time after the last
             record; times are given for some partitions only.
@@ -213,7 +213,7 @@ def _warn_missing(partitions: str) -> None:
 
 
 def _check_named(place: Place, partitions: Collection[TopicPartition], assigned: Collection[TopicPartition]) -> None:
-    """Raises: ConfigurationError: the place names a partition that is not read, or has times for some only."""
+    """Raises: ConfigurationError: the place names other partitions, or has times for some only."""
     read, named = set(partitions), set(place.by_partition)
     if place.kind is Kind.TIMESTAMPS and read - named:
         raise ConfigurationError(f"{place.option} must name every partition: {_some(sorted(read - named))} is missing")

@@ -52,8 +52,8 @@ class Bounds:
     first: int = 0
     end: int | None = None
     since: int | None = None
-    """Milliseconds since the epoch at which reading may begin. Spark still has to check each record:
-    timestamps in a partition are not ordered."""
+    """Milliseconds since the epoch at which reading may begin. Spark still has to check each
+    record: timestamps in a partition are not ordered."""
 
     def cut(self, ranges: Sequence[Range]) -> list[Range]:
         """Return the ranges within the bounds."""
@@ -180,7 +180,7 @@ def _admit(
 
 
 def must_wait(*, offsets: int, least: int | None, waited: float, max_delay: float) -> bool:
-    """Whether a microbatch waits: it has fewer than `least` offsets, and the delay has not passed."""
+    """Whether a microbatch waits: fewer than `least` offsets, and the delay has not passed."""
     return least is not None and offsets < least and waited < max_delay
 
 

@@ -1,4 +1,4 @@
-"""Filter pushdown: bounds on topics, partitions, offsets and time. No I/O. Used by the data source."""
+"""Filter pushdown: bounds on topics, partitions, offsets and time. No I/O."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return list(self._driver.wait(self._driver.tasks(start, end)))
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Note a finished microbatch. Spark does not call it for the last one of an AvailableNow run."""
+        """Note a finished microbatch; not called for the last one of an AvailableNow run."""
         self._driver.wait(self._driver.committed(end))
 
     def stop(self) -> None:

@@ -79,12 +79,12 @@ def sql(
 ) -> Query:
     """Prepare a query over topics: each topic that it names is a table with the source's columns.
 
-    `decode` and `decode_keys`, by topic: `string`, `json:SCHEMA` or `avro:SCHEMA`. `start` and `end`
-    are the times between which topics are read. `options` are the source's; `read_committed` is the
-    default. The column `headers` exists if the query names it.
+    `decode` and `decode_keys`, by topic: `string`, `json:SCHEMA` or `avro:SCHEMA`. `start` and
+    `end` are the times between which topics are read. `options` are the source's; `read_committed`
+    is the default. The column `headers` exists if the query names it.
 
-    Raises: ConfigurationError: the query cannot be parsed or does not match the tables, a topic does
-        not exist, or an option is invalid; LostData: offsets that the options name are gone.
+    Raises: ConfigurationError: the query cannot be parsed or does not match the tables, a topic
+        does not exist, or an option is invalid; LostData: offsets that the options name are gone.
     """
     keys, values = parse_decode(decode_keys or {}), parse_decode(decode or {})
     base = base_options(bootstrap, options or {}, start, end)

@@ -1,8 +1,8 @@
 """The demo's work.
 
 ```
-flights --> Producer --> topic flights --> pipeline (killed, restarted) --> topic delays --> Consumer
-       \\--> direct computation -------------------------------------------------------------> comparison
+flights -> Producer -> topic flights -> pipeline (killed, restarted) -> topic delays -> Consumer
+       \\-> direct computation ----------------------------------------------------> comparison
 ```
 """
 
@@ -228,7 +228,7 @@ class _Watch:
         await self.look()
 
     async def _look_for_progress(self, patience: Patience) -> tuple[int, int]:
-        """Return `look()`; new files in the checkpoint are progress, too: the first rows are late."""
+        """Return `look()`; new files in the checkpoint are progress: the first rows are late."""
         ends = await self.look()
         now = anyio.current_time()
         if now - self._counted_at >= COUNT_EVERY:
