@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TOPIC_WAIT = 10.0  # seconds for a topic to be found or created
 CHUNK = 1 << 20  # bytes read from the input at once
-MAX_LINE = 64 << 20  # a line is one record: longer input is not text
+MAX_LINE = 64 << 20  # a line is one record: input with longer ones has no lines
 COUNT_EVERY = 20_000  # records between two checks of their outcomes
 
 

@@ -16,6 +16,6 @@ def test_each_pyspark_version_is_recognized_by_its_features() -> None:
 
 
 def test_an_error_names_the_pyspark_version_that_has_the_missing_feature() -> None:
-    compat.require(True, "pushdown takes", "4.1")
-    with pytest.raises(ConfigurationError, match=r"pushdown takes PySpark 9\.1 or newer: this is \d+\.\d+"):
-        compat.require(False, "pushdown takes", "9.1")
+    compat.require(True, "pushdown needs", "4.1")
+    with pytest.raises(ConfigurationError, match=r"pushdown needs PySpark 9\.1 or newer: this is \d+\.\d+"):
+        compat.require(False, "pushdown needs", "9.1")

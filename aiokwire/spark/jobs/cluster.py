@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SHUFFLE: Final = "spark.sql.shuffle.partitions"
 _SPARKS_DEFAULT: Final = "200"
-# How long to wait for a first executor before leaving the size to Spark, and for another after the last one (seconds).
+# The wait for a first executor, after which Spark chooses the size, and for another after the last one (seconds).
 EXECUTOR_PATIENCE: Final = 60.0
 SETTLED: Final = 2.0
 

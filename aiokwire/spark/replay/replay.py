@@ -114,6 +114,8 @@ def replay(
             raise ConfigurationError(
                 f"{store.root} is not an archive: it can only be replayed as a whole, as fast as possible"
             )
+        if kept is not None and sink.delivery is not Delivery.EXACTLY_ONCE:
+            raise ConfigurationError(f"{store.root} is not an archive: a checkpoint needs delivery=exactly-once")
         frame = _other_parquet(session, store.root, rekey)
         return _write_frame(frame, store.root, topic, given, sink, kept, stop, progress)
     check_replayable(archive.layout)
@@ -149,14 +151,11 @@ def _write_frame(
 ) -> Replayed:
     """Write other Parquet through the sink.
 
-    Raises: ConfigurationError: a checkpoint or a topic is missing or of no use; Stopped; JobFailed.
+    Raises: ConfigurationError: exactly-once delivery has no topic; Stopped; JobFailed.
     """
-    exactly = sink.delivery is Delivery.EXACTLY_ONCE
-    if checkpoint is not None and not exactly:
-        raise ConfigurationError(f"{path} is not an archive: a checkpoint needs delivery=exactly-once")
     began = time.perf_counter()
     given = dict(options) | ({"topic": topic} if topic is not None else {})
-    if exactly:
+    if sink.delivery is Delivery.EXACTLY_ONCE:
         assert checkpoint is not None
         if topic is None:
             raise ConfigurationError("delivery=exactly-once of Parquet that is not an archive needs a topic")

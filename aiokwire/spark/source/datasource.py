@@ -59,7 +59,7 @@ class AiokwireSource(DataSource):
             return BatchReader(options, schema)
         from aiokwire.spark import compat
 
-        compat.require(compat.HAS_FILTERS, "pushdown takes", "4.1")
+        compat.require(compat.HAS_FILTERS, "pushdown needs", "4.1")
         from aiokwire.spark.source.pushdown import PushdownReader
 
         return PushdownReader(options, schema)
@@ -67,7 +67,7 @@ class AiokwireSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from aiokwire.spark import compat
 
-        compat.require(compat.HAS_STREAM_READS, "reading streams, whose microbatches need limits, takes", "4.2")
+        compat.require(compat.HAS_STREAM_READS, "reading streams with limited microbatches needs", "4.2")
         from aiokwire.spark.source.stream import RefusedReader, StreamReader
 
         try:
@@ -101,7 +101,7 @@ class AiokwireSource(DataSource):
         from aiokwire.spark.options import parse_sink
 
         with one_sentence():
-            compat.require(compat.HAS_STREAM_WRITES, "writing streams takes", "4.1")
+            compat.require(compat.HAS_STREAM_WRITES, "writing streams needs", "4.1")
             from aiokwire.spark.sink.writer import stream_writer
 
             return stream_writer(parse_sink(self.options), schema)

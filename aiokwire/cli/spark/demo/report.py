@@ -55,7 +55,7 @@ def check(outcome: Outcome) -> bool:
             f"{compared.expected:,}; {compared.open:,} more are still open",
         ),
         Finding("none is missing", not compared.missing, f"{len(compared.missing):,}"),
-        Finding("none is there twice", not compared.doubled, f"{len(compared.doubled):,}"),
+        Finding("none is duplicated", not compared.doubled, f"{len(compared.doubled):,}"),
         Finding("each as computed directly", not compared.different, f"{len(compared.different):,} differ"),
         Finding("none that is still open", not compared.unexpected, f"{len(compared.unexpected):,}"),
     ]
