@@ -164,7 +164,7 @@ class HeartbeatScheduler:
         except (ConnectionFailed, RequestTimedOut):
             return False
         except BrokerError as error:
-            if not error.retriable:
+            if not error.retriable and self._interval is not None:
                 self._source.on_refused(error)
             return False
         self._backoff.reset()

@@ -144,7 +144,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
             self._ended.set()
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
-        """Start what runs beside the driver."""
+        """Start the tasks that run beside the driver."""
         tasks.start_soon(self._heartbeats.run, name=f"heartbeats of group {self._options.group_id}")
 
     async def _drive(self) -> None:
@@ -157,6 +157,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
 
     async def _begin(self) -> MemberEvent:
         """UNJOINED: join, after the second consecutive loss with a pause."""
+        self._refusal = None
         if self._consecutive_losses > 1:
             await self._client.pause(self._backoff.next())
         return MemberEvent.JOIN
@@ -195,7 +196,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
             f"; {blocked}" if blocked is not None else "",
         )
 
-    # --- the end ------------------------------------------------------------------------------------------------------
+    # --- leaving ------------------------------------------------------------------------------------------------------
 
     async def _depart(self, departure: Departure) -> None:
         """Give up all partitions and leave, within the deadline."""
@@ -301,7 +302,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         self._signals.add(event)
         self._woken.set()
 
-    # --- what the protocols do differently, besides the contents of heartbeats ----------------------------------------
+    # --- differences between the protocols, besides the contents of heartbeats ----------------------------------------
 
     @property
     @abstractmethod

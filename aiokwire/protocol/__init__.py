@@ -1,10 +1,9 @@
-"""Kafka's wire protocol: messages to bytes and back, without any I/O.
+"""Kafka's wire protocol: encodes and decodes messages. No I/O.
 
     encode_request(request, version, ...) -> chunks of a frame      decode_request(frame) -> header, request
     encode_response(response, version, ...) -> chunks of a frame    decode_response(frame, type, version) -> response
 
-The messages themselves are generated modules, one per API: `from aiokwire.protocol.messages import
-produce`.
+The messages are generated modules, one per API: `from aiokwire.protocol.messages import produce`.
 """
 
 from aiokwire.protocol._codec import CompactReader, CompactWriter, PlainReader, PlainWriter

@@ -1,8 +1,6 @@
-"""What the generated messages are made of: their bases, their version ranges, and the registry of
-requests.
+"""The bases of the generated messages, their version ranges, and the registry of requests.
 
-Used by the generated modules in `messages/` and, through the package's front door, by all who send
-or serve them.
+Used by the generated modules in `messages/` and, through the package, by clients and brokers.
 """
 
 from __future__ import annotations
@@ -29,18 +27,18 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 UnknownTags: TypeAlias = tuple[tuple[int, bytes], ...]
 
 NO_VERSION: Final = -1
-"""Stands for a version that is not known or not there."""
+"""An unknown or missing version."""
 ZERO_UUID: Final = bytes(16)
 """Kafka's default of a uuid: no topic id, no directory id."""
 EMPTY: Final[list[Any]] = []
-"""The default of list arguments: never kept, a fresh list takes its place."""
+"""The default of list arguments; replaced by a new list."""
 
 _REPR_BYTES = 40
 
 
 class VersionRange(NamedTuple):
-    """Both ends included; `flexible` is the first flexible version, or a number above `max` when
-    there is none."""
+    """A range of versions, both ends included. `flexible`: the first flexible version, or a number
+    above `max`."""
 
     min: int
     max: int
@@ -51,22 +49,22 @@ class VersionRange(NamedTuple):
 
 
 class Message:  # noqa: PLW1641 - mutable, so equal ones have no common hash
-    """A struct of the protocol. Its fields are its slots, in wire order, with `unknown_tags` last
-    where it has tags."""
+    """A struct of the protocol. Its fields are its slots, in wire order; `unknown_tags`, if any, is
+    the last one."""
 
     __slots__: tuple[str, ...] = ()
 
     def encode(self, out: PlainWriter, version: int) -> None:
-        """Writes this struct.
+        """Write this struct.
 
         Raises:
-            UnsupportedVersion: a field that this version cannot carry has another value than its default.
+            UnsupportedVersion: a field that this version does not have is not at its default.
         """
         raise NotImplementedError
 
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
-        """Reads one.
+        """Read one.
 
         Raises:
             ProtocolViolation: the bytes are not such a struct.
@@ -74,7 +72,7 @@ class Message:  # noqa: PLW1641 - mutable, so equal ones have no common hash
         raise NotImplementedError
 
     def unsupported(self, field: str, version: int) -> UnsupportedVersion:
-        """The error for a value that `version` cannot carry."""
+        """Return the error for a value of a field that `version` does not have."""
         name = type(self).__name__
         return UnsupportedVersion(
             f"{name} version {version} cannot carry {field}={getattr(self, field)!r}", request=name
@@ -98,8 +96,7 @@ class Struct(Message):
 
 
 class Data(Message):
-    """A message that is not sent as such: it stands inside a bytes field or a control record (see
-    `embedded`)."""
+    """A message inside a bytes field or a control record (see `embedded`)."""
 
     __slots__ = ()
 
@@ -107,7 +104,7 @@ class Data(Message):
 
 
 class Response(Message):
-    """What a broker answers."""
+    """The response to a request."""
 
     __slots__ = ()
 
@@ -115,48 +112,46 @@ class Response(Message):
     VERSIONS: ClassVar[VersionRange]
 
     def error_codes(self) -> Iterator[int]:
-        """Yield its error code and those of the entries in its lists, 0 included; nothing where it
-        has none."""
+        """Yield the error codes, if any, of the response and of the entries in its lists, 0
+        included."""
         return iter(())
 
 
 class Request(Message, Generic[R_co]):
-    """What a broker is asked. The type argument is the response that answers it."""
+    """A request. The type argument is the type of its response."""
 
     __slots__ = ()
 
     API: ClassVar[ApiKey]
     VERSIONS: ClassVar[VersionRange]
-    """Every version that can be written and read, dropped and unstable ones included."""
+    """The versions that can be encoded and decoded, dropped and unstable ones included."""
     SERVED_FROM: ClassVar[int | None]
-    """The oldest version that a current Kafka still serves; None when it serves none of them."""
+    """The oldest version that a current Kafka supports; None if it supports none."""
     UNSTABLE_FROM: ClassVar[int | None]
     """The first version that may still change: a broker does not advertise it. Usually None."""
     LISTENERS: ClassVar[tuple[str, ...]]
-    """Who serves it in a current Kafka: "broker", "controller"."""
+    """The roles that serve it in a current Kafka: "broker", "controller"."""
     RESPONSE: ClassVar[type[Response]]
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {}
-    """Fields of the request or its structs that its first version does not have, and the version
-    that added them."""
+    """The fields of the request or its structs that a later version than the first added, and that
+    version."""
 
     def broker_wait_ms(self) -> int:
-        """Return how long the request lets the broker wait before it responds; 0 if it must respond
-        at once."""
+        """Return the time that the broker may wait before it responds; 0 if it responds at once."""
         return 0
 
     def coordinator_key(self) -> str:
-        """Return the group or transactional id whose coordinator the request is for; empty if it
-        needs none."""
+        """Return the group or transactional id whose coordinator receives the request, or ""."""
         return ""
 
 
 def writer_for(versions: VersionRange, version: int, *, framed: bool = False) -> PlainWriter:
-    """A writer in the encoding that `version` has."""
+    """Return a writer for the encoding of `version`."""
     return CompactWriter(framed) if version >= versions.flexible else PlainWriter(framed)
 
 
 def reader_for(versions: VersionRange, version: int, data: Buffer, position: int = 0) -> PlainReader:
-    """A reader of the encoding that `version` has."""
+    """Return a reader for the encoding of `version`."""
     return CompactReader(data, position) if version >= versions.flexible else PlainReader(data, position)
 
 
@@ -164,7 +159,7 @@ _request_types: dict[int, type[Request]] = {}
 
 
 def request_type(api_key: int) -> type[Request]:
-    """The request class of an API; its module is loaded when it is first asked for.
+    """Return the request class of an API; its module is imported at the first call.
 
     Raises:
         KeyError: there is no such API.

@@ -1,5 +1,5 @@
-"""Messages within bytes fields: a 2-byte version, then the body. Consumer groups carry their
-members' subscriptions and assignments this way, through a broker that does not look inside.
+"""Messages within bytes fields: a 2-byte version, then the body. Members of consumer groups
+exchange subscriptions and assignments in this form, through a broker that does not decode them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ D = TypeVar("D", bound=Data)
 
 
 def encode_embedded(data: Data, version: int) -> bytes:
-    """The version, then the message.
+    """Encode the version, then the message.
 
     Raises:
-        UnsupportedVersion: there is no such version, or it cannot carry what the message holds.
+        UnsupportedVersion: there is no such version, or it does not have a field of the message.
     """
     if version not in data.VERSIONS:
         raise UnsupportedVersion(f"{type(data).__name__} has no version {version}", request=type(data).__name__)
@@ -28,11 +28,11 @@ def encode_embedded(data: Data, version: int) -> bytes:
 
 
 def decode_embedded(content: Buffer, data_type: type[D]) -> D:
-    """The message, whichever version it has. One newer than known here is read as the newest known:
+    """Decode a message of any version. A version newer than the newest known is read as that one:
     these messages only grow at their end.
 
     Raises:
-        ProtocolViolation: the bytes are no such message.
+        ProtocolViolation: the bytes are not such a message.
     """
     version = PlainReader(content).int16()
     if version < data_type.VERSIONS.min:

@@ -1,9 +1,9 @@
-"""The headers before every request and response body, and whole frames.
+"""The headers of requests and responses, and whole frames.
 
 A request's header is version 2 (tagged fields) where its body is flexible, else 1; only
 ControlledShutdown version 0 has version 0, without a client id. A response's header is version 1
-where its body is flexible, except that of ApiVersions: a client has to read it before it knows what
-the broker speaks (KIP-511).
+where its body is flexible, except for ApiVersions: a client must read that one before it knows the
+versions of the broker (KIP-511).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ R = TypeVar("R", bound=Response)
 
 
 class RequestHeader(NamedTuple):
-    """What stands before a request's body."""
+    """The header of a request."""
 
     api_key: int
     api_version: int
@@ -30,8 +30,7 @@ class RequestHeader(NamedTuple):
 
 
 def request_header_version(api_key: int, api_version: int) -> int:
-    """0, 1 or 2. An API that is not known here is taken to have version 1, which every later one
-    begins with."""
+    """Return 0, 1 or 2. For an unknown API return 1: every later header begins like version 1."""
     if api_key == ApiKey.CONTROLLED_SHUTDOWN and api_version == 0:
         return 0
     try:
@@ -42,18 +41,18 @@ def request_header_version(api_key: int, api_version: int) -> int:
 
 
 def response_header_version(response: type[Response], version: int) -> int:
-    """0, or 1 with tagged fields."""
+    """Return 0, or 1 with tagged fields."""
     return 1 if version >= response.VERSIONS.flexible and response.API is not ApiKey.API_VERSIONS else 0
 
 
 def encode_request(
     request: Request, version: int, correlation_id: int, client_id: str | None, unknown_tags: UnknownTags = ()
 ) -> list[Buffer]:
-    """The whole frame, its size included, as chunks for one scatter write. Large byte fields are
-    not copied.
+    """Encode a frame, size included, as chunks for one scatter write. Large byte fields are not
+    copied.
 
     Raises:
-        UnsupportedVersion: there is no such version, or it cannot carry what the request holds.
+        UnsupportedVersion: there is no such version, or it does not have a field of the request.
         InvalidArgument: a value that the protocol cannot express.
     """
     _check_version(type(request), version)
@@ -69,11 +68,11 @@ def encode_request(
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> list[Buffer]:
-    """The whole frame, its size included, as chunks for one scatter write. Large byte fields are
-    not copied.
+    """Encode a frame, size included, as chunks for one scatter write. Large byte fields are not
+    copied.
 
     Raises:
-        UnsupportedVersion: there is no such version, or it cannot carry what the response holds.
+        UnsupportedVersion: there is no such version, or it does not have a field of the response.
     """
     _check_version(type(response), version)
     out = writer_for(response.VERSIONS, version, framed=True)
@@ -127,7 +126,7 @@ def decode_request(frame: Buffer, *, trailing: bool = False) -> tuple[RequestHea
 
 
 def decode_response(frame: Buffer, response_type: type[R], version: int) -> R:
-    """A response from a frame without its size, which begins with the correlation id.
+    """Decode a response from a frame without its size, which begins with the correlation id.
 
     A broker that does not speak the version of an ApiVersions request answers in version 0,
     whatever was asked.

@@ -1,4 +1,4 @@
-"""Kafka's jars for tests. What is absent is fetched where CI=true, and skips the test elsewhere."""
+"""Kafka's jars for tests. A missing jar is fetched if CI=true; otherwise the test is skipped."""
 
 from __future__ import annotations
 

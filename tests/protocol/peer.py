@@ -17,7 +17,7 @@ def peer(module: str) -> Any:
 
 
 def request_and_response_types() -> dict[str, Any]:
-    """By Kafka's name of the message."""
+    """Return a class by Kafka's name of the message."""
     base = peer("kafka.protocol.api_message").ApiMessage
     packages = walk_packages(peer("kafka.protocol").__path__, "kafka.protocol.")
     names = [info.name for info in packages if ".old" not in info.name and "generate" not in info.name]

@@ -1,5 +1,4 @@
-"""Messages full of arbitrary values, made without the definitions: by asking the classes what they
-can carry."""
+"""Messages with arbitrary values, derived from the generated classes, not from the definitions."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def remembered(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def all_types() -> list[type[TopLevel]]:
-    """Every request, response and data message."""
+    """Return every request, response and data message."""
     modules = [import_module(f"{messages.__name__}.{info.name}") for info in iter_modules(messages.__path__)]
     return [
         item
@@ -68,7 +67,7 @@ def decode(kind: type[Message], data: Buffer, versions: VersionRange, version: i
 def sample(
     kind: type[Message], rng: random.Random, versions: VersionRange, version: int, *, unknown_tags: bool = True
 ) -> Message:
-    """One with arbitrary values in every field that this version carries."""
+    """Return a message with arbitrary values in every field that this version has."""
     message = kind()
     for name, hint in hints(kind).items():
         if _carries(kind, name, versions, version):
@@ -87,7 +86,7 @@ def hints(kind: type[Message]) -> dict[str, Any]:
 
 
 def _parts(hint: Any) -> tuple[Any, bool]:
-    """The type without None, and whether None is allowed. A buffer is given as bytes."""
+    """Return the type without None, and whether None is allowed. A buffer becomes bytes."""
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         members = typing.get_args(hint)
         return members[0], type(None) in members
@@ -95,7 +94,7 @@ def _parts(hint: Any) -> tuple[Any, bool]:
 
 
 def _simple(kind: type[Message], name: str, hint: Any, versions: VersionRange, version: int) -> Any:
-    """Some value that is not the default."""
+    """Return a value that is not the default."""
     inner, _ = _parts(hint)
     default = getattr(kind(), name)
     if typing.get_origin(inner) is list:

@@ -29,7 +29,7 @@ RESPONSES = [kind for kind in all_types() if issubclass(kind, Response)]
 
 
 def found_codes(response: Response) -> list[int]:
-    """The error codes of a response and of the entries in its lists, by the names of the fields."""
+    """Return the error codes of a response and of its lists, found by field name."""
     codes: list[int] = []
     names: tuple[str, ...] = response.__slots__
     for name in names:

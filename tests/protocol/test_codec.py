@@ -1,4 +1,4 @@
-"""The primitive types: each value there and back in both encodings, each hostile length refused."""
+"""The primitive types: round trips in both encodings, and hostile lengths."""
 
 from __future__ import annotations
 

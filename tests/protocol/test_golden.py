@@ -1,8 +1,6 @@
-"""Bytes that real brokers read and answered: decoded to their end, and encoded again to the same
-bytes.
+"""Requests and responses of real brokers: decoded completely, and encoded to the same bytes again.
 
-`integration/golden/capture.py` made the files: a directory for each release, frames without their
-size.
+`integration/golden/capture.py` wrote the files: a directory per release, frames without their size.
 """
 
 from __future__ import annotations

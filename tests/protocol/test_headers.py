@@ -21,7 +21,7 @@ from aiokwire.protocol.messages import api_versions, controlled_shutdown, heartb
 
 
 def frame(chunks: list[bytes | bytearray | memoryview]) -> bytes:
-    """The frame without its size, which is checked."""
+    """Return the frame without its size; check the size."""
     data = b"".join(chunks)
     assert struct.unpack_from(">i", data) == (len(data) - 4,)
     return data[4:]

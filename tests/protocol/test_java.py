@@ -1,5 +1,4 @@
-"""Kafka's own classes read what ours wrote, and write the same bytes: every message in every
-version."""
+"""Kafka's own classes read our bytes and write the same bytes: every message in every version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every generated message in every version: there and back, and against hostile bytes."""
+"""Every generated message in every version: round trips, and hostile bytes."""
 
 from __future__ import annotations
 
@@ -74,8 +74,7 @@ def test_a_changed_message_is_read_or_a_violation(kind: type[TopLevel]) -> None:
 
 
 def check_read_or_violation(kind: type[TopLevel], version: int, data: bytes) -> None:
-    """What is read has two encodings (a long varint, any byte for true): the values have to be the
-    same."""
+    """Compare values: some have two encodings (a long varint, any byte for true)."""
     with contextlib.suppress(ProtocolViolation):
         message = decode(kind, data, kind.VERSIONS, version)
         again = decode(kind, encode(message, kind.VERSIONS, version), kind.VERSIONS, version)

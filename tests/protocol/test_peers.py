@@ -1,5 +1,4 @@
-"""Every message that kafka-python has too: it reads the same values from our bytes, and writes the
-same bytes."""
+"""The messages of kafka-python: it reads the same values from our bytes, and writes the same."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
             await self._host.revoke(revoked, self._revocation_deadline)
         return self._signals.terminal or MemberEvent.REVOKED
 
-    # --- the end ------------------------------------------------------------------------------------------------------
+    # --- leaving ------------------------------------------------------------------------------------------------------
 
     async def _depart(self, departure: Departure) -> None:
         self._heartbeats.end()

@@ -166,7 +166,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
             if await names_of(self._client, unnamed):
                 return MemberEvent.ASSIGNMENT_CHANGED
 
-    # --- the end ------------------------------------------------------------------------------------------------------
+    # --- leaving ------------------------------------------------------------------------------------------------------
 
     def _new_leave_request(self, _reason: str) -> LeaveRequest | None:
         return LeaveRequest(self._member_id, leave_request(self._identity)) if self._is_member else None
