@@ -129,7 +129,7 @@ class Commits:
         while True:
             await anyio.sleep(self._config.auto_commit_interval)
             with anyio.CancelScope() as self._automatic_commit:
-                await self.commit_finished(self._subscription.states, timeout=self._config.default_api_timeout)
+                await self._commit_quietly(self.finished(self._subscription.states), self._config.default_api_timeout)
 
     def finished(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets that an automatic commit would commit now."""
@@ -176,10 +176,6 @@ class Commits:
             with anyio.move_on_after(timeout):
                 async with self._turn:
                     pass
-
-    async def commit_finished(self, partitions: Collection[TopicPartition], *, timeout: float) -> None:
-        """Commit the finished records of `partitions`; a failure is logged."""
-        await self._commit_quietly(self.finished(list(partitions)), timeout)
 
     async def _commit_quietly(self, offsets: Offsets, timeout: float, *, is_last: bool = False) -> None:
         cluster = self._client.cluster

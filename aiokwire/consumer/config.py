@@ -94,8 +94,7 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
     4.0), and a rebalance does not stop partitions that stay; "auto": "consumer" if the broker supports it, else
     "classic". With "consumer" the broker's configuration sets the session timeout and the heartbeat interval."""
     group_remote_assignor: str | None = None
-    """With `group_protocol="consumer"`, the coordinator's assignor ("uniform", "range"); None: the coordinator
-    chooses."""
+    """With `group_protocol="consumer"`, the coordinator's assignor ("uniform", "range"); None: its default."""
     partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] = AUTO
     """With `group_protocol="classic"`. "auto": cooperative-sticky, with which members keep their partitions during a
     rebalance; "range" or "roundrobin" while the group has members of other clients that support nothing else. Or names

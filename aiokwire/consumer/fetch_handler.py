@@ -15,8 +15,7 @@ from aiokwire.consumer.fetch_plan import FetchPlan
 from aiokwire.consumer.fetch_responses import Answer, Verdict, error_of, read_response
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.offset_reset import error_without_policy
-from aiokwire.consumer.positions import PartitionState
-from aiokwire.consumer.preferred_replica import SHUN_SECONDS
+from aiokwire.consumer.positions import SHUN_SECONDS, PartitionState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord, KafkaError, RecordRejected
 from aiokwire.protocol.messages import fetch

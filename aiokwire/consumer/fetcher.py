@@ -34,8 +34,7 @@ from aiokwire.consumer.fetch_session import (
 )
 from aiokwire.consumer.health import Source
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
-from aiokwire.consumer.positions import PartitionState
-from aiokwire.consumer.preferred_replica import rack_for
+from aiokwire.consumer.positions import PartitionState, rack_for
 from aiokwire.consumer.reader import Reader
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError, RequestTimedOut, error_for, is_transient
@@ -336,10 +335,7 @@ class Fetcher:
             self._doubt(lane)
 
     def _abandon_overdue(self, lane: BrokerLane) -> bool:
-        """Close the connection of an overdue fetch if all its partitions have moved; return whether it was closed.
-
-        The memory that it has reserved is needed elsewhere, and a response may never arrive.
-        """
+        """Close the connection of an overdue fetch if its partitions have moved; return whether it was closed."""
         if lane.plan is None or not lane.is_overdue:
             return False
         if any(asked.state.source.node_id == lane.node_id for asked in lane.plan.asked):

@@ -21,21 +21,25 @@ from aiokwire.consumer.fetch_handler import FetchHandler
 from aiokwire.consumer.fetcher import Fetcher, OverdueTimer
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.offset_reset import begin, error_without_policy, report, settle
-from aiokwire.consumer.positions import FetchState, PartitionState
-from aiokwire.consumer.preferred_replica import expire
+from aiokwire.consumer.positions import FetchState, PartitionState, expire_replicas
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.reset_policy import time_of
 from aiokwire.consumer.subscription import NO_ID, Subscription
-from aiokwire.consumer.truncation import check_epochs
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ClosedError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
 from aiokwire.group import GroupOffsets
-from aiokwire.types import OffsetReset
+from aiokwire.net import Connection
+from aiokwire.protocol import ApiKey
+from aiokwire.protocol.messages import offset_for_leader_epoch as messages
+from aiokwire.types import OffsetReset, TopicPartition
 
 logger = logging.getLogger(__name__)
 
 # While partitions have no leader, the metadata is refreshed after this time (seconds).
 LEADERLESS_PAUSE: Final = 1.0
+# Earlier versions of OffsetForLeaderEpoch need a broker's permissions (KIP-320).
+FIRST_VERSION_FOR_CONSUMERS: Final = 3
+CONSUMER_REPLICA: Final = -1
 
 
 @contextlib.contextmanager
@@ -109,7 +113,7 @@ class PositionUpdater:
                     self._woken = anyio.Event()
                     self._follow(self._client.cluster)
                     now = asyncio.get_running_loop().time()
-                    expired, until = expire(self._subscription.states.values(), now)
+                    expired, until = expire_replicas(self._subscription.states.values(), now)
                     if self._regroup or expired:
                         self._regroup = False
                         self._fetcher.regroup(tasks)
@@ -325,3 +329,53 @@ class PositionUpdater:
         self._fetcher.wake_all()
         self._reader.buffer.notify()
         self.wake()
+
+
+def epoch_request(states: Sequence[PartitionState]) -> messages.OffsetForLeaderEpochRequest:
+    """Ask for the end of the epoch under which each position was read."""
+    topics: dict[str, messages.OffsetForLeaderTopic] = {}
+    for state in states:
+        name, partition = state.tp
+        topic = topics.setdefault(name, messages.OffsetForLeaderTopic(topic=name))
+        topic.partitions.append(
+            messages.OffsetForLeaderPartition(
+                partition=partition,
+                current_leader_epoch=state.source.leader_epoch,
+                leader_epoch=state.cursor.fetch_epoch,
+            )
+        )
+    return messages.OffsetForLeaderEpochRequest(replica_id=CONSUMER_REPLICA, topics=list(topics.values()))
+
+
+def read_epochs(
+    response: messages.OffsetForLeaderEpochResponse, states: Sequence[PartitionState], who: str
+) -> dict[TopicPartition, int | BrokerError]:
+    """Return each partition's end of the epoch, negative if the leader does not know it, or its error."""
+    ends: dict[TopicPartition, int | BrokerError] = {}
+    for topic in response.topics:
+        for data in topic.partitions:
+            tp = TopicPartition(topic.topic, data.partition)
+            ends[tp] = data.end_offset if not data.error_code else _error(tp, data.error_code, who)
+    for state in states:
+        if state.tp not in ends:
+            ends[state.tp] = _error(state.tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, who)
+    return ends
+
+
+def _error(tp: TopicPartition, code: int, who: str) -> BrokerError:
+    context = f"{who} could not return the end of an epoch of {tp}"
+    return error_for(code, context, topic=tp.topic, partition=tp.partition, request="OffsetForLeaderEpoch")
+
+
+async def check_epochs(
+    connection: Connection, states: Sequence[PartitionState], *, timeout: float
+) -> dict[TopicPartition, int | BrokerError]:
+    """Ask the leader of `states`. Brokers that do not support this for consumers count as knowing no epoch.
+
+    Raises: ConnectionFailed, RequestTimedOut: there was no response.
+    """
+    offered = connection.versions.range(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+    if offered is None or offered.max < FIRST_VERSION_FOR_CONSUMERS:
+        return {state.tp: -1 for state in states}
+    response = await connection.request(epoch_request(states), timeout=timeout)
+    return read_epochs(response, states, connection.who)

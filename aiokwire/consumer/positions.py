@@ -12,7 +12,9 @@ In a group a partition starts at the committed offset, and again after a transac
 from __future__ import annotations
 
 import enum
+import math
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from aiokwire.backoff import Backoff
@@ -23,6 +25,7 @@ from aiokwire.machine import Machine
 from aiokwire.types import OffsetAndMetadata, OffsetReset, TopicPartition
 
 UNKNOWN: Final = -1
+SHUN_SECONDS: Final = 30.0  # how long a partition is read from its leader after its replica refused it
 
 
 class FetchState(enum.Enum):
@@ -236,7 +239,12 @@ class FetchAttempt:
 
 
 class ReadSource:
-    """The node that serves a partition: its leader, or a replica that the leader prefers for this client (KIP-392)."""
+    """The node that serves a partition: its leader, or a replica that the leader prefers for this client (KIP-392).
+
+    Only the leader is authoritative: a partition that a replica refuses is fetched from the leader, and only the
+    leader's response may lead to a reset. For some time after a refusal the leader does not receive the client's rack,
+    because it would name the same replica.
+    """
 
     __slots__ = ("leader", "leader_epoch", "replica", "replica_until", "shun_until")
 
@@ -423,3 +431,28 @@ class PartitionState:
     def __repr__(self) -> str:
         paused = ", paused" if self.paused else ""
         return f"<PartitionState {self.tp} {self.state.name} at {self.position}{paused}>"
+
+
+def expire_replicas(states: Iterable[PartitionState], now: float) -> tuple[bool, float]:
+    """End preferences that have expired, so that the leader chooses again.
+
+    Returns whether there were any, and when the next one expires.
+    """
+    is_changed = False
+    due = math.inf
+    for state in states:
+        source = state.source
+        if source.replica is None:
+            continue
+        if source.replica_until <= now:
+            source.end_preference()
+            state.attempt.interrupt()
+            is_changed = True
+        else:
+            due = min(due, source.replica_until)
+    return is_changed, due
+
+
+def rack_for(states: Iterable[PartitionState], rack: str, now: float) -> str:
+    """Return the rack for a fetch of these partitions; empty while one of them shuns replicas."""
+    return "" if not rack or any(state.source.shun_until > now for state in states) else rack

@@ -16,7 +16,6 @@ from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.listener import RebalanceListener, call_listener
 from aiokwire.consumer.parts import ConsumerParts
-from aiokwire.consumer.positions import PartitionState
 from aiokwire.errors import InvalidArgument, KafkaError
 from aiokwire.group import (
     AutoMember,
@@ -282,13 +281,10 @@ class RebalanceHandler:
         """See `Host`."""
         return self._reader.processed.progressed_at(now, waiting=self._reader.buffer.is_awaited)
 
-    def _states(self, partitions: Collection[TopicPartition]) -> list[PartitionState]:
-        states = self._subscription.states
-        return [states[tp] for tp in partitions if tp in states]
-
     def _hold_back(self, partitions: Collection[TopicPartition]) -> None:
         """Deliver no more records of these partitions."""
-        for state in self._states(partitions):
+        states = self._subscription.states
+        for state in (states[tp] for tp in partitions if tp in states):
             state.hold_back()
             state.attempt.interrupt()
             self._reader.buffer.drop(state)

@@ -27,7 +27,6 @@ from aiokwire.consumer.parts import ConsumerParts
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.rebalance_handler import RebalanceHandler
 from aiokwire.events import Events
-from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +69,12 @@ class StallMonitor:
             status = rebalance_handler.status
             group = group_health(status, rebalance_handler.metadata, parts.config.group_id or "", now)
         since = None if status is None else status.blocked_until
+        sources: dict[int | None, Source] = {}
+        stalled: list[PartitionStalled] = []
+        partitions = {state.tp: self._check(state, now, sources, stalled) for state in self._states.values()}
+        self._on_stalls(stalled)
         return ConsumerHealth(
-            partitions=self._health_of_all(),
+            partitions=partitions,
             group=group,
             is_awaited=parts.reader.buffer.is_awaited,
             memory_in_use=parts.fetcher.in_use,
@@ -81,14 +84,6 @@ class StallMonitor:
         )
 
     # --- checking -----------------------------------------------------------------------------------------------------
-
-    def _health_of_all(self) -> dict[TopicPartition, PartitionHealth]:
-        now = anyio.current_time()
-        sources: dict[int | None, Source] = {}
-        stalled: list[PartitionStalled] = []
-        found = {state.tp: self._check(state, now, sources, stalled) for state in self._states.values()}
-        self._on_stalls(stalled)
-        return found
 
     async def _check_all(self) -> None:
         """Check every partition, with turns for the loop in between."""

@@ -11,8 +11,7 @@ import anyio
 import pytest
 
 from aiokwire.consumer import Consumer
-from aiokwire.consumer.positions import PartitionState
-from aiokwire.consumer.preferred_replica import SHUN_SECONDS, expire, rack_for
+from aiokwire.consumer.positions import SHUN_SECONDS, PartitionState, expire_replicas, rack_for
 from aiokwire.protocol import ApiKey, Request, Response
 from aiokwire.protocol.messages import fetch, list_offsets
 from aiokwire.types import TopicPartition
@@ -50,11 +49,11 @@ def test_a_preference_expires_without_waiting_for_a_fetch_in_flight() -> None:
     states[0].source.prefer(2, until=10.0)
     states[1].source.prefer(2, until=20.0)
     states[0].attempt.start()
-    assert expire(states, 5.0) == (False, 10.0)
-    assert expire(states, 10.0) == (True, 20.0)
+    assert expire_replicas(states, 5.0) == (False, 10.0)
+    assert expire_replicas(states, 10.0) == (True, 20.0)
     assert [state.source.node_id for state in states] == [1, 2, 1]
     assert not states[0].attempt.in_flight
-    assert expire(states, 20.0) == (True, math.inf)
+    assert expire_replicas(states, 20.0) == (True, math.inf)
 
 
 def test_after_an_error_of_a_replica_the_rack_is_left_out_for_a_while() -> None:
