@@ -240,6 +240,8 @@ cdef class Accumulator:
         batch = self._append(target, &row, None if headers is None else flat_headers(headers))
         delivery.batch = batch
         delivery.index = batch.count
+        if batch.count == 0:
+            batch.first_key = key
         batch.count += 1
         if mode == MODE_SEND and not batch.urgent:
             batch.urgent = True
@@ -289,8 +291,6 @@ cdef class Accumulator:
         self.since_clocks += before
         if self.since_clocks > CLOCK_BYTES:
             self._tick()
-        if batch.count == 0 and row.key_size >= 0:
-            batch.first_key = PyBytes_FromStringAndSize(row.key, row.key_size)
         return batch
 
     cdef _move_on(self, Topic state):
@@ -651,6 +651,8 @@ cdef class Accumulator:
             row.timestamp = self.wall
         batch = self._append(target, &row, None)
         rows.mark(index, taken.run_of(batch, at, row.timestamp))
+        if batch.count == 0 and row.key_size >= 0:
+            batch.first_key = PyBytes_FromStringAndSize(row.key, row.key_size)
         batch.count += 1
         return True
 

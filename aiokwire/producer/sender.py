@@ -318,17 +318,21 @@ class Sender:
 
     def _request(self, connection: Connection, load: Load) -> tuple[int, produce.ProduceRequest]:
         version = connection.versions.pick(produce.ProduceRequest, self._parts.max_produce_version())
-        ids = {name: self._topics.topic_id(name) for name in dict.fromkeys(partition.topic for partition, _ in load)}
-        if ZERO_UUID in ids.values() and version >= FIRST_VERSION_WITH_IDS:
+        ids: dict[str, bytes] = {}
+        for partition, _ in load:
+            if partition.topic not in ids:
+                ids[partition.topic] = self._topics.topic_id(partition.topic)
+        if version >= FIRST_VERSION_WITH_IDS and ZERO_UUID in ids.values():
             version = connection.versions.pick(produce.ProduceRequest, FIRST_VERSION_WITH_IDS - 1)
-        by_id = version >= FIRST_VERSION_WITH_IDS
-        topics = {
-            name: produce.TopicProduceData(name="" if by_id else name, topic_id=topic_id if by_id else ZERO_UUID)
-            for name, topic_id in ids.items()
-        }
+        topics: dict[str, produce.TopicProduceData] = {}
         for partition, batch in load:
-            data = produce.PartitionProduceData(index=partition.index, records=batch.data)
-            topics[partition.topic].partition_data.append(data)
+            topic = topics.get(partition.topic)
+            if topic is None:
+                by_id = version >= FIRST_VERSION_WITH_IDS
+                topic = topics[partition.topic] = produce.TopicProduceData(
+                    name="" if by_id else partition.topic, topic_id=ids[partition.topic] if by_id else ZERO_UUID
+                )
+            topic.partition_data.append(produce.PartitionProduceData(index=partition.index, records=batch.data))
         return version, produce.ProduceRequest(
             transactional_id=self._transactional_id,
             acks=int(self._acks),
