@@ -166,7 +166,7 @@ class OffsetMethods:
 
     def _redeliver(self, held: Held) -> None:
         """Deliver a record again whose stream ended, unless it was acked or committed."""
-        if self._commits is None or not self._commits.covers(held.state.tp, held.position.offset):
+        if self._commits is None or not self._commits.is_covered(held.state.tp, held.position.offset):
             self.rewind({held.state.tp: held.position})
 
     def resume_from_committed(self, positions: Mapping[TopicPartition, int | OffsetAndMetadata | None]) -> None:

@@ -33,7 +33,7 @@ class Claim(NamedTuple):
     group: GroupMetadata
     states: Mapping[TopicPartition, PartitionState | None]
 
-    def holds(self, tp: TopicPartition, state: PartitionState, now: GroupMetadata) -> bool:
+    def is_held(self, tp: TopicPartition, state: PartitionState, now: GroupMetadata) -> bool:
         """Return whether no other member can have had the partition since: it was not given up, or was assigned again
         in the next generation."""
         before = self.group
@@ -101,7 +101,7 @@ class Commits:
         if before is None or before.offset <= offset:
             self._acked[tp] = OffsetAndMetadata(offset + 1, leader_epoch=leader_epoch)
 
-    def covers(self, tp: TopicPartition, offset: int) -> bool:
+    def is_covered(self, tp: TopicPartition, offset: int) -> bool:
         """Return whether the record at an offset was acked or committed."""
         acked = self._acked.get(tp)
         return (acked is not None and acked.offset > offset) or self._known.get(tp, -1) > offset
@@ -267,7 +267,7 @@ class Commits:
             missing = [
                 tp
                 for tp in claim.states
-                if tp not in states or (tp in self._given_up and not claim.holds(tp, states[tp], group))
+                if tp not in states or (tp in self._given_up and not claim.is_held(tp, states[tp], group))
             ]
         if missing:
             held = sorted(map(str, self._subscription.states))
