@@ -185,12 +185,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         answered = 0
         try:
             call, work = read_call(
-                self._state,
-                frame,
-                peer=self.peer,
-                local=self._local,
-                connection_id=self.connection_id,
-                node=self._node,
+                self._state, frame, peer=self.peer, local=self._local, connection_id=self.connection_id, node=self._node
             )
             result = work()
             if result is None or isinstance(result, Response):

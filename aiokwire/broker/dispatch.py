@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import InvalidArgument, KafkaError
 from aiokwire.protocol import ApiKey, Request, Response, decode_request
+
+if TYPE_CHECKING:
+    from aiokwire.broker.faults.rules import PartitionErrors
 
 T = TypeVar("T")
 MaybeAwaitable: TypeAlias = T | Awaitable[T]
@@ -101,14 +104,6 @@ class FallSilent(KafkaError):
 WHOLE_TOPIC = -1  # instead of a partition
 
 
-class PartitionFaults(Protocol):
-    """The errors that a test has chosen for the partitions of one request."""
-
-    def code(self, topic: str, partition: int) -> ErrorCode:
-        """Return the error of a partition or of `WHOLE_TOPIC`, NONE if there is none."""
-        ...
-
-
 class Call:
     """The context of one request: its header, connection and node."""
 
@@ -138,7 +133,7 @@ class Call:
         self.local = local  # the address that the client connected to
         self.connection_id = connection_id
         self.node = node if node is not None else state.nodes.first  # that received the request
-        self.faults: PartitionFaults | None = None
+        self.faults: PartitionErrors | None = None  # set by a test's rules
 
     def advertised(self, node: Node | None = None) -> Endpoint:
         """Return the address of a node (default: the call's) at which this client can reach it."""

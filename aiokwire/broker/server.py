@@ -67,13 +67,7 @@ async def _resolve(host: str, port: int) -> list[str]:
 class Server:
     """The listener of one node, and its connections."""
 
-    def __init__(
-        self,
-        state: BrokerState,
-        node: Node,
-        ids: Iterator[int],
-        turns: Turns,
-    ) -> None:
+    def __init__(self, state: BrokerState, node: Node, ids: Iterator[int], turns: Turns) -> None:
         """`ids` numbers the connections; all listeners share it, and `turns`."""
         self._state = state
         self._node = node

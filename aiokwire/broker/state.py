@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.fetch_sessions import FetchSessions
@@ -30,24 +30,17 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError, error_for
 from aiokwire.threads import run_in_thread
 
+if TYPE_CHECKING:
+    from aiokwire.broker.faults import Interceptor
+
 logger = logging.getLogger(__name__)
 
 
 async def run_work(work: Work | None) -> None:
-    """Run work in a thread, then finish it on the loop. None is no work."""
+    """Run work in a thread, then finish it on the loop. Does nothing for None."""
     if work is not None:
         await run_in_thread(work.run)
         work.finish()
-
-
-class RequestInterceptor(Protocol):
-    """Handles requests instead of their handlers. Requests cost nothing more without one."""
-
-    def work_of(
-        self, call: Any, request: Any, frame: bytearray, handler: Callable[[Any, Any], Any]
-    ) -> Callable[[], Any]:
-        """Return the function that handles a request; `call` is a `dispatch.Call`."""
-        ...
 
 
 class BrokerState:
@@ -87,7 +80,7 @@ class BrokerState:
         self.slices = Slices()
         self.peer_log = PeerLog()
         self.log_dir = "memory"  # the data directory in responses, once it is open
-        self.interceptor: RequestInterceptor | None = None  # set by `Broker` while a test needs one
+        self.interceptor: Interceptor | None = None  # set by `Broker` while a test needs one
 
     @property
     def cluster_id(self) -> str:

@@ -16,6 +16,7 @@ from aiokwire.broker.state import BrokerState
 from aiokwire.clock import wall_ms
 from integration.kafka import JavaTools, MissingPrerequisite, RealKafka
 from integration.kafka.fetch import java, libs
+from tests.broker.logs import apply_retention
 
 MONTH_MS = 30 * 24 * 3600 * 1000
 _CONFIGS: dict[str, dict[str, str]] = {
@@ -90,7 +91,7 @@ def _kept(state: BrokerState) -> dict[str, int]:
 async def test_a_topic_without_retention_in_kafka_keeps_its_old_records(written: Path, tmp_path: Path) -> None:
     shutil.copytree(written, tmp_path / "data")
     async with Broker(tmp_path / "data") as broker:
-        broker.state.logs.apply_retention(wall_ms())
+        apply_retention(broker.state.logs, wall_ms())
         assert _kept(broker.state) == {"kept": 1, "short": 0, "sized": 1, "compacted": 1, "plain": 1}
         assert {topic.name: topic.configs for topic in broker.state.topics} == _CONFIGS
 
@@ -101,8 +102,8 @@ async def test_without_kafkas_metadata_records_are_kept_until_an_option_allows_r
     shutil.copytree(written, tmp_path / "data")
     shutil.rmtree(tmp_path / "data" / "__cluster_metadata-0")
     async with Broker(tmp_path / "data") as broker:
-        broker.state.logs.apply_retention(wall_ms())
+        apply_retention(broker.state.logs, wall_ms())
         assert set(_kept(broker.state).values()) == {1}
     async with Broker(tmp_path / "data", apply_retention=True) as broker:
-        broker.state.logs.apply_retention(wall_ms())
+        apply_retention(broker.state.logs, wall_ms())
         assert set(_kept(broker.state).values()) == {0}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aiokwire.broker.log import PartitionLog
+from aiokwire.broker.log import LogManager, PartitionLog
 from aiokwire.types import OffsetAndTimestamp
 
 
@@ -20,3 +20,11 @@ def first_at(log: PartitionLog, timestamp: int | None) -> OffsetAndTimestamp | N
     """
     found = (candidate.find() for candidate in log.candidates(timestamp))
     return next((record for record in found if record is not None), None)
+
+
+def apply_retention(manager: LogManager, now_ms: int) -> int:
+    """Remove the segments that are too old or too many; return the number of logs that had some."""
+    removals = [work for work in manager.retention_due(now_ms) if work is not None]
+    for work in removals:
+        work.do()
+    return len(removals)

@@ -14,6 +14,7 @@ from aiokwire.broker.log import MemoryStorage
 from aiokwire.broker.state import BrokerState
 from aiokwire.errors import CorruptRecord
 from tests.broker import kafka_directory as kafka
+from tests.broker.logs import apply_retention
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
 LONG_AGO = 1_500_000_000_000
@@ -25,7 +26,7 @@ async def _running(storage: MemoryStorage, **options: object) -> AsyncIterator[B
     """A broker that has run its retention once."""
     async with Broker(storage=storage, **options) as broker:  # type: ignore[arg-type]
         state = broker.state
-        state.logs.apply_retention(kafka.NOW)
+        apply_retention(state.logs, kafka.NOW)
         yield state
 
 

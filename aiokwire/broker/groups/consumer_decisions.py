@@ -146,8 +146,7 @@ def _epoch_fault(member: ConsumerMember, heartbeat: Heartbeat) -> Fault | None:
     if heartbeat.epoch < member.epoch and missed:
         return None
     return Fault(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"member epoch {heartbeat.epoch} is not the current one, {member.epoch}: rejoin",
+        ErrorCode.FENCED_MEMBER_EPOCH, f"member epoch {heartbeat.epoch} is not the current one, {member.epoch}: rejoin"
     )
 
 

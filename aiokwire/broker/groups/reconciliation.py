@@ -13,12 +13,7 @@ from aiokwire.broker.groups.states import ReconciliationState
 
 
 def reconcile(
-    member: ConsumerMember,
-    target: Parts,
-    target_epoch: int,
-    *,
-    owned: Parts | None,
-    is_taken: Callable[[Part], bool],
+    member: ConsumerMember, target: Parts, target_epoch: int, *, owned: Parts | None, is_taken: Callable[[Part], bool]
 ) -> ConsumerMember:
     """Return the member after its next step, or the same member if it has to wait.
 

@@ -1,4 +1,4 @@
-"""Who leads a partition now, told with NOT_LEADER_OR_FOLLOWER (KIP-951), so that a client need not ask for metadata."""
+"""The new leader in responses with NOT_LEADER_OR_FOLLOWER (KIP-951): clients need no metadata request."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _add_leaders(
 
 
 def _moved_to(call: Call, name: str, topic_id: bytes, index: int) -> Leader | None:
-    """Who leads a partition that this node does not; None where metadata would not tell either."""
+    """Return the leader of a partition if it is another node and metadata names it, else None."""
     topics = call.state.topics
     topic: Topic | None = topics.by_id(topic_id) if topic_id != ZERO_UUID else topics.get(name)
     partition = topic.partition(index) if topic is not None else None

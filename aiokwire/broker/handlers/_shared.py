@@ -1,4 +1,4 @@
-"""What several handlers say in the same way."""
+"""Helpers of several handlers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.types import TopicPartition
 
-# Bits by ACL operation, as a broker without an authorizer answers: everything is allowed.
+# Bits by ACL operation, as of a broker without an authorizer: everything is allowed.
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 # On groups: read, delete, describe, describe and alter configs.
@@ -24,7 +24,7 @@ GROUP = 32
 
 
 def find_topic(call: Call, name: str | None, topic_id: bytes) -> tuple[Topic | None, ErrorCode]:
-    """A topic by its id where one is given, else by name; the code says what is wrong when there is none."""
+    """Return a topic by its id if there is one, else by name; and the error code if it does not exist."""
     if topic_id != ZERO_UUID:
         topic = call.state.topics.by_id(topic_id)
         return topic, ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_ID
@@ -33,7 +33,7 @@ def find_topic(call: Call, name: str | None, topic_id: bytes) -> tuple[Topic | N
 
 
 def partition_fault(call: Call, partition: Partition) -> ErrorCode:
-    """What keeps this node from serving a partition: a test's rule, or that another node leads it."""
+    """Return why this node may not serve a partition (a test's rule, or it is not the leader), or NONE."""
     if call.faults is not None:
         code = call.faults.code(partition.topic.name, partition.index)
         if code is not ErrorCode.NONE:
@@ -42,7 +42,7 @@ def partition_fault(call: Call, partition: Partition) -> ErrorCode:
 
 
 def epoch_fault(partition: Partition, current_leader_epoch: int) -> ErrorCode:
-    """What is wrong with the leader epoch that a client believes in (KIP-320); -1 is none."""
+    """Return the error of a client's current leader epoch (KIP-320), or NONE; -1 means unknown."""
     if current_leader_epoch < 0 or current_leader_epoch == partition.leader_epoch:
         return ErrorCode.NONE
     if current_leader_epoch < partition.leader_epoch:
@@ -51,14 +51,14 @@ def epoch_fault(partition: Partition, current_leader_epoch: int) -> ErrorCode:
 
 
 def fenced_code(code: ErrorCode, version: int, since: int) -> ErrorCode:
-    """The code as clients of that version know it: PRODUCER_FENCED is younger than the transactions."""
+    """Return the code for clients of that version: older ones do not know PRODUCER_FENCED."""
     if code is ErrorCode.PRODUCER_FENCED and version < since:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code
 
 
 def offset_fault(call: Call, tp: TopicPartition, metadata: str | None) -> ErrorCode:
-    """Why an offset cannot be committed, whoever commits it."""
+    """Return why an offset may not be committed by any client, or NONE."""
     if call.state.topics.partition(*tp) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if len((metadata or "").encode()) > call.state.configs.integer("offset.metadata.max.bytes"):
@@ -67,12 +67,12 @@ def offset_fault(call: Call, tp: TopicPartition, metadata: str | None) -> ErrorC
 
 
 def client_of(call: Call) -> Client:
-    """Who sends a request, as groups remember it; the host is written as Java does."""
+    """Return the sender of a request; the host has Java's format."""
     return Client(call.client_id or "", f"/{call.peer.rpartition(':')[0]}")
 
 
 def group_fault(call: Call, group_id: str) -> ErrorCode:
-    """Why this node cannot say anything about a group, where a request names several."""
+    """Return why this node may not answer for a group, for requests that name several, or NONE."""
     state = call.state
     if state.plays_several and state.nodes.coordinator(group_id).id != call.node.id:
         return ErrorCode.NOT_COORDINATOR

@@ -1,9 +1,9 @@
 """AddOffsetsToTxn: v0-4
 
-Lets the partition that keeps a group's offsets join a producer's transaction, before TxnOffsetCommit.
+Adds the partition of a group's offsets to a producer's transaction, before TxnOffsetCommit.
 
 Version notes:
-- v2: PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before
+- v2: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FENCED_SINCE = 2
 
 
 def handle(request: messages.AddOffsetsToTxnRequest, call: Call) -> MaybeAwaitable[messages.AddOffsetsToTxnResponse]:
-    """Answer at once where the coordinator's log is there."""
+    """Respond at once if the coordinator's log is ready."""
     return call.state.transactions.run(request.transactional_id, lambda: _add(request, call), _response)
 
 

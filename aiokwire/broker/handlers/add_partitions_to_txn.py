@@ -1,10 +1,10 @@
 """AddPartitionsToTxn: v0-5
 
-Lets partitions join a producer's transaction; the first ones begin it. All of a transaction's partitions or none.
+Adds partitions to a producer's transaction; the first ones start it. All of a transaction's partitions or none.
 
 Version notes:
-- v0-3: one transaction, from its producer; v2: PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before
-- v4: several transactions, from brokers; `verify_only` asks whether the partitions have joined already
+- v0-3: one transaction, from its producer; v2: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
+- v4: several transactions, from brokers; `verify_only` only checks that the partitions were added
 - v5: TRANSACTION_ABORTABLE
 """
 
@@ -35,9 +35,7 @@ def handle(
         return _several(request, call)
     one = _only(request)
     return call.state.transactions.run(
-        one.transactional_id,
-        lambda: _single(_codes(one, call)),
-        lambda code: _single(_all(one, code)),
+        one.transactional_id, lambda: _single(_codes(one, call)), lambda code: _single(_all(one, code))
     )
 
 
@@ -70,9 +68,7 @@ async def _several(request: messages.AddPartitionsToTxnRequest, call: Call) -> m
     response = messages.AddPartitionsToTxnResponse()
     for one in request.transactions:
         codes: Codes | Awaitable[Codes] = call.state.transactions.run(
-            one.transactional_id,
-            partial(_codes, one, call),
-            partial(_all, one),
+            one.transactional_id, partial(_codes, one, call), partial(_all, one)
         )
         response.results_by_transaction.append(_result(one, await codes if isinstance(codes, Awaitable) else codes))
     return response

@@ -1,7 +1,7 @@
 """AlterPartitionReassignments: v0-1
 
-Nothing is replicated: each partition is on all nodes of this broker, and nowhere else. To ask for that is no change,
-anything else is refused, as by a Kafka of one node.
+Nothing is replicated: each partition is on all nodes of this broker. A request for that changes nothing; any other is
+refused, as in Kafka with one node.
 
 Version notes:
 - v1: whether the replication factor may change (KIP-860)
@@ -18,7 +18,7 @@ from aiokwire.protocol.messages import alter_partition_reassignments as messages
 def handle(
     request: messages.AlterPartitionReassignmentsRequest, call: Call
 ) -> messages.AlterPartitionReassignmentsResponse:
-    """Answer at once."""
+    """Respond at once."""
     responses = [
         messages.ReassignableTopicResponse(
             name=topic.name, partitions=[_partition(topic.name, one, call) for one in topic.partitions]
@@ -26,9 +26,7 @@ def handle(
         for topic in request.topics
     ]
     return messages.AlterPartitionReassignmentsResponse(
-        error_message=None,
-        responses=responses,
-        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None, responses=responses, allow_replication_factor_change=request.allow_replication_factor_change
     )
 
 

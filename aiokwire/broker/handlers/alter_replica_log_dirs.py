@@ -1,6 +1,6 @@
 """AlterReplicaLogDirs: v0-2
 
-There is one log directory: to ask for it is no change, any other is not found.
+There is one log directory: a request for it changes nothing, any other is not found.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from aiokwire.protocol.messages import alter_replica_log_dirs as messages
 
 
 def handle(request: messages.AlterReplicaLogDirsRequest, call: Call) -> messages.AlterReplicaLogDirsResponse:
-    """Answer at once."""
+    """Respond at once."""
     results: dict[str, list[messages.AlterReplicaLogDirPartitionResult]] = {}
     for one in request.dirs:
         for topic in one.topics:

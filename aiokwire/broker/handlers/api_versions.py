@@ -1,11 +1,11 @@
 """ApiVersions: v0-4
 
-What the broker has, with the versions of Kafka 4.3.1.
+The broker's APIs, with the versions of Kafka 4.3.1.
 
 Version notes:
 - an unknown version is answered by version 0 with UNSUPPORTED_VERSION and the list (KIP-511)
 - v3: the client's software name and version, checked as Kafka does; features
-- v4: features may begin at version 0
+- v4: features may start at version 0
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aiokwire.protocol.messages import api_versions as messages
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-# Name, levels supported, level in force in Kafka 4.3, and the API without which clients could not use it.
+# Name, supported levels, level in force in Kafka 4.3, and the API that clients need to use it.
 FEATURES = (
     ("kraft.version", 0, 1, 1, None),
     ("metadata.version", 7, 30, 30, None),
@@ -31,7 +31,7 @@ FEATURES = (
 
 
 def handle(request: messages.ApiVersionsRequest, call: Call) -> messages.ApiVersionsResponse:
-    """Answer at once."""
+    """Respond at once."""
     if call.version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
@@ -40,7 +40,7 @@ def handle(request: messages.ApiVersionsRequest, call: Call) -> messages.ApiVers
     return messages.ApiVersionsResponse(
         api_keys=_api_keys(),
         supported_features=[
-            # Versions before 4 took a lowest level of 0 for an error (KAFKA-17011): such features begin at 1 there.
+            # Clients of older versions fail at a lowest level of 0 (KAFKA-17011): such features start at 1.
             messages.SupportedFeatureKey(
                 name=name, min_version=first if call.version >= 4 else max(first, 1), max_version=last
             )
@@ -59,7 +59,7 @@ def handle(request: messages.ApiVersionsRequest, call: Call) -> messages.ApiVers
 
 
 def unsupported_version() -> messages.ApiVersionsResponse:
-    """The answer to a version that the broker does not have, to be sent as version 0."""
+    """Return the response to an unsupported version, to be sent as version 0."""
     return messages.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_api_keys())
 
 

@@ -1,9 +1,9 @@
 """ConsumerGroupDescribe: v0-1
 
-Groups of the consumer protocol (KIP-848) with their members, what these have, and what they are to have.
+Groups of the consumer protocol (KIP-848) with their members, current assignments and targets.
 
 Version notes:
-- v1: which protocol each member speaks
+- v1: the protocol of each member
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONSUMER_TYPE = 1
 
 
 def handle(request: messages.ConsumerGroupDescribeRequest, call: Call) -> messages.ConsumerGroupDescribeResponse:
-    """Answer at once."""
+    """Respond at once."""
     groups = [_describe(call, group_id) for group_id in request.group_ids]
     for one in groups:
         allowed = request.include_authorized_operations and not one.error_code
@@ -73,7 +73,7 @@ def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> message
 
 
 def _assignment(call: Call, parts: frozenset[Part]) -> messages.Assignment:
-    """Partitions of topics that still exist."""
+    """Return the partitions of existing topics."""
     found = []
     for topic_id, indices in by_topic(parts).items():
         topic = call.state.topics.by_id(topic_id)

@@ -1,9 +1,9 @@
 """ConsumerGroupHeartbeat: v0-1
 
-The consumer protocol (KIP-848): a member says what it wants and has, and is result its epoch and what to have.
+The consumer protocol (KIP-848): a member sends its subscription and partitions, and receives its epoch and assignment.
 
 Version notes:
-- v1: members name themselves (KIP-1082), and may subscribe by a regular expression
+- v1: members choose their ids (KIP-1082), and may subscribe by a regular expression
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aiokwire.protocol.messages import consumer_group_heartbeat as messages
 def handle(
     request: messages.ConsumerGroupHeartbeatRequest, call: Call
 ) -> MaybeAwaitable[messages.ConsumerGroupHeartbeatResponse]:
-    """Answer at once."""
+    """Respond at once."""
     names, owned = request.subscribed_topic_names, request.topic_partitions
     heartbeat = Heartbeat(
         request.group_id,

@@ -3,8 +3,8 @@
 Each topic succeeds or fails by itself. One broker means one replica of everything.
 
 Version notes:
-- v1: validate_only, error messages; v4: -1 partitions or replicas stand for the broker's defaults
-- v5: the configs in force are told; v7: topic ids
+- v1: validate_only, error messages; v4: -1 partitions or replicas mean the broker's defaults
+- v5: configs in force in the response; v7: topic ids
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def handle(request: messages.CreateTopicsRequest, call: Call) -> messages.
         wanted = next(topic for topic in request.topics if topic.name == name)
         try:
             if times[name] > 1:
-                raise BrokerError(f"topic {name!r} stands in the request twice", code=ErrorCode.INVALID_REQUEST)
+                raise BrokerError(f"topic {name!r} is named twice in the request", code=ErrorCode.INVALID_REQUEST)
             results.append(await _create_one(call, wanted, validate_only=request.validate_only))
         except BrokerError as error:
             results.append(_fault(name, error.code, str(error)))
@@ -109,11 +109,11 @@ def _assigned(call: Call, wanted: messages.CreatableTopic) -> int:
 
 
 def _configs(call: Call, topic: Topic) -> list[messages.CreatableTopicConfigs]:
-    told = []
+    found = []
     for name in topic_keys():
         value = call.state.configs.topic_value(name, topic.configs)
-        told.append(messages.CreatableTopicConfigs(name=name, value=value.value, config_source=value.source))
-    return told
+        found.append(messages.CreatableTopicConfigs(name=name, value=value.value, config_source=value.source))
+    return found
 
 
 def _fault(name: str, code: ErrorCode, message: str) -> messages.CreatableTopicResult:

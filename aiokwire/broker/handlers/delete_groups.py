@@ -1,6 +1,6 @@
 """DeleteGroups: v0-2
 
-Groups without members go, with their offsets.
+Deletes groups without members, and their offsets.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DeleteRecords: v0-2
 
-Moves the start of partitions up; -1 stands for their end.
+Moves the start of partitions up; -1 means their end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DeleteTopics: v0-6
 
-Gone at once; the files follow after file.delete.delay.ms.
+Deletes topics at once, and their files after file.delete.delay.ms.
 
 Version notes:
 - v5: error messages; v6: by topic id

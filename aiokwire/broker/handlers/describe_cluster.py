@@ -16,12 +16,11 @@ BROKERS = 1
 
 
 def handle(request: messages.DescribeClusterRequest, call: Call) -> messages.DescribeClusterResponse:
-    """Answer at once."""
+    """Respond at once."""
     if request.endpoint_type != BROKERS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == 2 else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
         return messages.DescribeClusterResponse(
-            error_code=code,
-            error_message="this is a broker's listener: it describes brokers only",
+            error_code=code, error_message="this is a broker's listener: it describes brokers only"
         )
     addresses = [(node.id, call.advertised(node)) for node in call.state.nodes.listed()]
     return messages.DescribeClusterResponse(

@@ -1,9 +1,9 @@
 """DescribeConfigs: v0-4
 
-Every config of a topic or of this broker, with its value in force and who set it.
+The configs of a topic or of this broker, with values in force and their sources.
 
 Version notes:
-- v1: synonyms, that is what else was set and is hidden; sources instead of `is_default`
+- v1: synonyms, with the overridden values; sources instead of `is_default`
 - v3: types and documentation (there is none: Kafka's own describes each name)
 """
 
@@ -20,7 +20,7 @@ from aiokwire.protocol.messages import describe_configs as messages
 
 
 def handle(request: messages.DescribeConfigsRequest, call: Call) -> messages.DescribeConfigsResponse:
-    """Answer at once."""
+    """Respond at once."""
     results = []
     for resource in request.resources:
         result = messages.DescribeConfigsResult(
@@ -66,18 +66,12 @@ def _describe(
 
 def _wanted(keys: Iterable[ConfigKey], resource: messages.DescribeConfigsResource) -> list[ConfigKey]:
     names = resource.configuration_keys
-    # An empty list stood for everything before null did, and Kafka's admin client still sends it.
+    # An empty list meant everything before null did, and Kafka's admin client still sends it.
     return [key for key in keys if not names or key.name in names]
 
 
 def _entry(
-    key: ConfigKey,
-    value: ConfigValue,
-    chain: list[ConfigValue],
-    call: Call,
-    *,
-    synonyms: bool,
-    read_only: bool = False,
+    key: ConfigKey, value: ConfigValue, chain: list[ConfigValue], call: Call, *, synonyms: bool, read_only: bool = False
 ) -> messages.DescribeConfigsResourceResult:
     secret = key.type is ConfigType.PASSWORD
     return messages.DescribeConfigsResourceResult(

@@ -4,7 +4,7 @@ Groups of the classic protocol with their members.
 
 Version notes:
 - v3: which operations are allowed; v4: group instance ids
-- v6: GROUP_ID_NOT_FOUND with a message; before, such a group is called dead
+- v6: GROUP_ID_NOT_FOUND with a message; before, the state Dead
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOT_FOUND_SINCE = 6
 
 
 def handle(request: messages.DescribeGroupsRequest, call: Call) -> messages.DescribeGroupsResponse:
-    """Answer at once."""
+    """Respond at once."""
     groups = [_describe(call, group_id) for group_id in request.groups]
     for one in groups:
         allowed = request.include_authorized_operations and not one.error_code

@@ -1,10 +1,10 @@
 """DescribeLogDirs: v0-5
 
-The one log directory of this broker, with the sizes of the partitions asked for.
+The log directory of this broker, with the sizes of the requested partitions.
 
 Version notes:
-- v3: an error code of the whole answer; v4: the size of the file system and its free space
-- v5: cordoned directories (KIP-1066); this one never is
+- v3: an error code of the whole response; v4: the size of the file system and its free space
+- v5: cordoned directories (KIP-1066); there are none
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aiokwire.threads import run_in_thread
 
 
 def handle(request: messages.DescribeLogDirsRequest, call: Call) -> MaybeAwaitable[messages.DescribeLogDirsResponse]:
-    """Answer at once, unless the file system must be asked."""
+    """Respond at once, unless the file system must be queried."""
     return _with_space(request, call) if call.version >= 4 else _describe(request, call)
 
 

@@ -1,6 +1,6 @@
 """DescribeProducers: v0
 
-Who writes to a partition, and where its open transaction starts: for finding one that hangs.
+The producers of a partition and the starts of their open transactions, to find a hanging one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from aiokwire.protocol.messages import describe_producers as messages
 
 
 def handle(request: messages.DescribeProducersRequest, call: Call) -> messages.DescribeProducersResponse:
-    """Answer at once."""
+    """Respond at once."""
     return messages.DescribeProducersResponse(
         topics=[
             messages.TopicResponse(

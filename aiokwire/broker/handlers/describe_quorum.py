@@ -1,7 +1,6 @@
 """DescribeQuorum: v0-2
 
-This broker keeps its metadata by itself: a quorum of its nodes, in which all have everything. Offsets count changes of
-topics.
+This broker keeps its own metadata: all nodes are voters and up to date. Offsets count changes of topics.
 
 Version notes:
 - v1: when each replica fetched last (now); v2: messages, directory ids (none), the nodes' listeners
@@ -19,7 +18,7 @@ _LISTENER = "CONTROLLER"
 
 
 def handle(request: messages.DescribeQuorumRequest, call: Call) -> messages.DescribeQuorumResponse:
-    """Answer at once."""
+    """Respond at once."""
     topics = [
         messages.DescribeQuorumResponseTopicData(
             topic_name=topic.topic_name,

@@ -1,6 +1,6 @@
 """DescribeTopicPartitions: v0
 
-Topics by name, in pieces of at most `response_partition_limit` partitions; the cursor says where the next begins.
+Topics by name, in pages of at most `response_partition_limit` partitions; the cursor names the start of the next.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aiokwire.protocol.messages import describe_topic_partitions as messages
 
 
 def handle(request: messages.DescribeTopicPartitionsRequest, call: Call) -> messages.DescribeTopicPartitionsResponse:
-    """Answer at once."""
+    """Respond at once."""
     names = sorted({topic.name for topic in request.topics} or {topic.name for topic in call.state.topics})
     all_asked = not request.topics
     first = 0
@@ -22,26 +22,26 @@ def handle(request: messages.DescribeTopicPartitionsRequest, call: Call) -> mess
         names = [name for name in names if name >= request.cursor.topic_name]
         first = request.cursor.partition_index if names and names[0] == request.cursor.topic_name else 0
     room = max(1, min(request.response_partition_limit, call.state.configs.integer("max.request.partition.size.limit")))
-    told: list[messages.DescribeTopicPartitionsResponseTopic] = []
+    found: list[messages.DescribeTopicPartitionsResponseTopic] = []
     for name in names:
         topic = call.state.topics.get(name)
         if topic is None:
             if not all_asked:
-                told.append(_unknown(name))
+                found.append(_unknown(name))
             continue
         if room == 0:
             return messages.DescribeTopicPartitionsResponse(
-                topics=told, next_cursor=messages.Cursor(topic_name=name, partition_index=first)
+                topics=found, next_cursor=messages.Cursor(topic_name=name, partition_index=first)
             )
         piece = topic.partitions[first : first + room]
-        told.append(_topic(call, topic, piece))
+        found.append(_topic(call, topic, piece))
         room -= len(piece)
         if first + len(piece) < len(topic.partitions):
             return messages.DescribeTopicPartitionsResponse(
-                topics=told, next_cursor=messages.Cursor(topic_name=name, partition_index=first + len(piece))
+                topics=found, next_cursor=messages.Cursor(topic_name=name, partition_index=first + len(piece))
             )
         first = 0
-    return messages.DescribeTopicPartitionsResponse(topics=told)
+    return messages.DescribeTopicPartitionsResponse(topics=found)
 
 
 def _unknown(name: str) -> messages.DescribeTopicPartitionsResponseTopic:

@@ -13,7 +13,7 @@ from aiokwire.protocol.messages import describe_transactions as messages
 
 
 def handle(request: messages.DescribeTransactionsRequest, call: Call) -> messages.DescribeTransactionsResponse:
-    """Answer at once."""
+    """Respond at once."""
     return messages.DescribeTransactionsResponse(
         transaction_states=[_describe(call, transactional_id) for transactional_id in request.transactional_ids]
     )

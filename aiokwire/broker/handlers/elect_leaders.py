@@ -1,9 +1,9 @@
 """ElectLeaders: v0-2
 
-Every partition has a leader for as long as the broker runs: no election is needed.
+Every partition has a leader while the broker runs: no election is needed.
 
 Version notes:
-- v0: preferred leaders only; v1: unclean elections, an error code of the whole answer (KIP-460)
+- v0: preferred leaders only; v1: unclean elections, an error code of the whole response (KIP-460)
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 def handle(request: messages.ElectLeadersRequest, call: Call) -> messages.ElectLeadersResponse:
-    """Answer at once."""
+    """Respond at once."""
     is_known = request.election_type in {PREFERRED, UNCLEAN}
     if request.topic_partitions is None:  # all that need an election
         results = [messages.ReplicaElectionResult(topic=topic.name) for topic in call.state.topics]
     else:
         results = [
             messages.ReplicaElectionResult(
-                topic=one.topic,
-                partition_result=[_result(one.topic, index, request, call) for index in one.partitions],
+                topic=one.topic, partition_result=[_result(one.topic, index, request, call) for index in one.partitions]
             )
             for one in request.topic_partitions
         ]

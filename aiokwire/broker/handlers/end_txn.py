@@ -1,11 +1,11 @@
 """EndTxn: v0-5
 
-Commits or aborts a producer's transaction. Once the decision is in the log the transaction ends that way.
+Commits or aborts a producer's transaction. Once the decision is in the log, it is final.
 
 Version notes:
-- v2: PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before
-- v4: TRANSACTION_ABORTABLE, for which there is no cause here
-- v5: the end raises the producer's epoch and tells the new one; abort without a transaction is allowed (KIP-890)
+- v2: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
+- v4: TRANSACTION_ABORTABLE, which does not occur here
+- v5: the end raises the producer's epoch, which the response contains; abort without a transaction (KIP-890)
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from aiokwire.protocol.messages import end_txn as messages
 
 FENCED_SINCE = 2
 BUMPS_SINCE = 5
-NEWER_CLIENT = 2  # the transaction.version of who sends such versions
+NEWER_CLIENT = 2  # the transaction.version of clients that send such versions
 
 
 def handle(request: messages.EndTxnRequest, call: Call) -> MaybeAwaitable[messages.EndTxnResponse]:
-    """Answer once the decision is logged, and flushed where the configs ask for it."""
+    """Respond once the decision is logged, and flushed if the configs require it."""
     transactions = call.state.transactions
     return transactions.run(
         request.transactional_id,

@@ -1,17 +1,17 @@
 """Fetch: v0-18
 
-Records from an offset on; waits until there are `min_bytes`, or `max_wait_ms` have passed.
+Records from an offset on; waits until there are `min_bytes`, at most `max_wait_ms`.
 
 Version notes:
 - v0-1 are answered in message format 0, v2-3 in format 1
-- v3: a limit for the whole answer; partitions are served in the order of the request
+- v3: a limit for the whole response; partitions are served in the order of the request
 - v4: isolation level, aborted transactions; v5: log start offset; v7: sessions (KIP-227)
 - v9: leader epochs (KIP-320); v10: zstd, which Kafka 4.3.1 serves to older versions too
-- v12: truncation is detected (KIP-595)
-- v13: topics by id; v18: high watermark of followers, there are none
+- v12: detection of truncation (KIP-595)
+- v13: topics by id; v18: high watermark of followers: there are none
 
-The first batch comes whole even when it is larger than the limits, so that a consumer always gets on; every limit is
-hard after that. A batch may be cut off at a limit.
+The first batch is returned whole even if it exceeds the limits, so that a consumer always makes progress; otherwise the
+limits are hard. A batch may be cut off at a limit.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ FORMAT_2_SINCE = 4  # the first version that is answered in message format 2
 
 
 class Served(NamedTuple):
-    """One partition's part of an answer."""
+    """One partition's part of a response."""
 
     row: FetchRow
     data: messages.PartitionData
     partition: Partition | None  # None: it does not exist
     size: int
-    urgent: bool  # answered without waiting: an error, or the log was cut
+    urgent: bool  # respond without waiting: an error, or a truncated log
 
 
 class _Limits:
-    """The bytes that one answer may still take."""
+    """The bytes left for one response."""
 
     __slots__ = ("nothing_yet", "room")
 
@@ -58,7 +58,7 @@ class _Limits:
 
 
 def handle(request: messages.FetchRequest, call: Call) -> MaybeAwaitable[messages.FetchResponse]:
-    """Answer at once when there is enough, or nothing to wait for."""
+    """Respond at once if there are enough bytes, or nothing to wait for."""
     plan = call.node.sessions.plan(request, call.version, anyio.current_time())
     if plan.error is not ErrorCode.NONE:
         return messages.FetchResponse(error_code=plan.error)
@@ -77,7 +77,7 @@ def _is_enough(served: list[Served], request: messages.FetchRequest) -> bool:
 async def _wait(
     plan: FetchPlan, served: list[Served], request: messages.FetchRequest, call: Call
 ) -> messages.FetchResponse:
-    # This begins a turn of the loop after the first look: what came meanwhile found nobody to tell.
+    # This starts a turn of the loop after the first read: no callback was waiting for changes in between.
     if any(_changed(one, call) for one in served):
         served = _serve(plan, request, call)
     with anyio.move_on_after(request.max_wait_ms / 1000):
@@ -105,7 +105,7 @@ def _changed(one: Served, call: Call) -> bool:
 
 
 async def _more_came(partitions: list[Partition], missing: int) -> None:
-    """Wait until as many bytes were appended to the partitions, or one of them changed otherwise."""
+    """Wait until `missing` bytes were appended to the partitions, or one of them changed otherwise."""
     changed = anyio.Event()
 
     def appended(size: int) -> None:
@@ -156,7 +156,7 @@ def _serve_row(row: FetchRow, call: Call, limits: _Limits, *, committed: bool) -
 
 
 def _diverging(row: FetchRow, partition: Partition) -> messages.EpochEndOffset | None:
-    """Where the log and what the consumer read of it part, None when they do not."""
+    """Return where the log diverges from the records that the consumer has read, or None."""
     if row.last_fetched_epoch < 0:
         return None
     epoch, end = partition.log.leader_epochs.end_offset_for(row.last_fetched_epoch, partition.log.end_offset)
@@ -187,7 +187,7 @@ def _read(row: FetchRow, partition: Partition, call: Call, limits: _Limits, *, c
 
 def _in_old_format(records: bytes, version: int) -> bytes:
     batches = scan_batches(records)
-    # A batch that was cut off cannot be converted; the client asks for it again.
+    # A batch that was cut off cannot be converted; the client fetches it again.
     whole = memoryview(records)[: batches[-1].position + batches[-1].size] if batches else b""
     return convert(whole, 0 if version < 2 else 1)
 
@@ -211,7 +211,7 @@ def _fault(row: FetchRow, code: ErrorCode, partition: Partition | None = None) -
     return Served(row, data, partition, 0, urgent=True)
 
 
-# --- answering --------------------------------------------------------------------------------------------------------
+# --- the response -----------------------------------------------------------------------------------------------------
 
 
 def _response(plan: FetchPlan, served: list[Served], call: Call) -> messages.FetchResponse:
@@ -231,7 +231,7 @@ def _response(plan: FetchPlan, served: list[Served], call: Call) -> messages.Fet
 
 
 def _is_news(plan: FetchPlan, one: Served) -> bool:
-    """Whether an incremental answer must name this partition; notes what was told."""
+    """Return whether an incremental response must name this partition; record the sent offsets."""
     marks = (one.data.high_watermark, one.data.log_start_offset)
     news = one.row.sent != marks or one.size > 0 or one.urgent
     one.row.sent = None if one.urgent else marks

@@ -1,6 +1,6 @@
 """Heartbeat: v0-4
 
-A member of the classic protocol is alive; REBALANCE_IN_PROGRESS asks it to join again.
+Restarts the session timeout of a member; REBALANCE_IN_PROGRESS asks it to rejoin.
 
 Version notes:
 - v3: group instance ids (KIP-345)
@@ -14,7 +14,7 @@ from aiokwire.protocol.messages import heartbeat as messages
 
 
 def handle(request: messages.HeartbeatRequest, call: Call) -> MaybeAwaitable[messages.HeartbeatResponse]:
-    """Answer at once."""
+    """Respond at once."""
     groups = call.state.groups
 
     def beat() -> messages.HeartbeatResponse:

@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs: v0-1
 
-Sets, deletes, appends to and subtracts from single configs of topics and of this broker.
+Sets, deletes, appends to and subtracts from configs of topics and of this broker.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """InitProducerId: v0-5
 
-A producer id for an idempotent producer; for a transactional one its id and the next epoch, which fences all others.
+Returns a new id to an idempotent producer; to a transactional one its id and the next epoch, which fences others.
 
 Version notes:
 - v3: a producer that knows its id asks for a higher epoch (KIP-360); without a transactional id it gets a new id
-- v4: PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before
+- v4: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FENCED_SINCE = 4
 
 
 def handle(request: messages.InitProducerIdRequest, call: Call) -> MaybeAwaitable[messages.InitProducerIdResponse]:
-    """Answer at once while the reserved block lasts, and where the coordinator's log is there."""
+    """Respond at once if there is a reserved id and the coordinator's log is ready."""
     if request.transactional_id is not None:
         return _transactional(request, request.transactional_id, call)
     taken = call.state.producer_ids.take()
@@ -37,7 +37,7 @@ async def _after_reserving(call: Call) -> messages.InitProducerIdResponse:
     try:
         producer_id = await call.state.producer_ids.allocate()
     except StorageError as error:
-        logger.error("no producer id can be given out: %s", error)
+        logger.error("no producer id can be allocated: %s", error)
         return _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
@@ -45,11 +45,11 @@ async def _after_reserving(call: Call) -> messages.InitProducerIdResponse:
 def _transactional(
     request: messages.InitProducerIdRequest, transactional_id: str, call: Call
 ) -> MaybeAwaitable[messages.InitProducerIdResponse]:
-    told = Identity(request.producer_id, request.producer_epoch)
-    if not transactional_id or (told.producer_id < 0) is not (told.epoch < 0):
+    named = Identity(request.producer_id, request.producer_epoch)
+    if not transactional_id or (named.producer_id < 0) is not (named.epoch < 0):
         return _refusal(ErrorCode.INVALID_REQUEST)
     transactions = call.state.transactions
-    expected = told if told.producer_id >= 0 else None
+    expected = named if named.producer_id >= 0 else None
     return transactions.run(
         transactional_id,
         lambda: _response(

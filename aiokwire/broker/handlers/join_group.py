@@ -1,12 +1,12 @@
 """JoinGroup: v0-9
 
-A member takes part in the next generation of its group; the answer comes when everybody joined, or the time is over.
+A member joins the next generation of its group; the response follows when all joined or the timeout is over.
 
 Version notes:
 - v0: the rebalance timeout is the session timeout
-- v4: a new member gets MEMBER_ID_REQUIRED and its id, and joins again with it (KIP-394)
+- v4: a new member receives MEMBER_ID_REQUIRED and its id, and rejoins with it (KIP-394)
 - v5: group instance ids (KIP-345); v7: the protocol's type; v8: a reason, for the log
-- v9: a leader may be told that there is nothing to assign (KIP-814)
+- v9: a leader may be asked not to assign (KIP-814)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SKIP_SINCE = 9
 
 
 def handle(request: messages.JoinGroupRequest, call: Call) -> MaybeAwaitable[messages.JoinGroupResponse]:
-    """Answer at once only what leads to no rebalance."""
+    """Respond at once only if there is no rebalance to wait for."""
     if request.reason:
         logger.debug("member %r joins group %r: %s", request.member_id, request.group_id, printable(request.reason))
     asked = Join(

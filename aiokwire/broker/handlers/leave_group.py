@@ -23,7 +23,7 @@ SEVERAL_SINCE = 3
 
 
 def handle(request: messages.LeaveGroupRequest, call: Call) -> MaybeAwaitable[messages.LeaveGroupResponse]:
-    """Answer at once."""
+    """Respond at once."""
     if not request.group_id or too_long(request.group_id):
         return _refusal(ErrorCode.INVALID_GROUP_ID)
     return call.state.groups.run(request.group_id, lambda: _leave(request, call), _refusal)

@@ -1,6 +1,6 @@
 """ListConfigResources: v0-1
 
-What has configs: topics, brokers and their loggers. Groups and client metrics have none here.
+The resources with configs: topics, brokers and their loggers. Groups and client metrics have none here.
 
 Version notes:
 - v0 was ListClientMetricsResources: there are none; v1: other types, all of them when none is named (KIP-1142)
@@ -18,7 +18,7 @@ TYPES = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
 
 
 def handle(request: messages.ListConfigResourcesRequest, call: Call) -> messages.ListConfigResourcesResponse:
-    """Answer at once."""
+    """Respond at once."""
     if call.version == 0:
         return messages.ListConfigResourcesResponse()
     wanted = dict.fromkeys(request.resource_types or TYPES)

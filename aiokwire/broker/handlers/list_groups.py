@@ -16,7 +16,7 @@ from aiokwire.protocol.messages import list_groups as messages
 
 
 def handle(request: messages.ListGroupsRequest, call: Call) -> messages.ListGroupsResponse:
-    """Answer at once."""
+    """Respond at once."""
     states = {name.lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
     response = messages.ListGroupsResponse()

@@ -1,6 +1,6 @@
 """ListOffsets: v0-11
 
-Where a partition begins and ends, and which offset belongs to a time.
+The start and end of a partition, and the offset for a timestamp.
 
 Version notes:
 - v0: a list of offsets, newest first; v1 and up: one offset with its timestamp
@@ -42,16 +42,16 @@ UNKNOWN = OffsetAndTimestamp(-1, -1)
 
 
 class _Searches:
-    """Look-ups by time: a few on the event loop, what may take longer in a thread."""
+    """Lookups by timestamp: a few on the event loop, longer ones in a thread."""
 
     def __init__(self) -> None:
         self.left = QUICK
         self.slow: list[_Slow] = []
 
     def first(self, candidates: Iterator[Candidate]) -> OffsetAndTimestamp | None:
-        """The record that is looked for.
+        """Return the first record that a candidate has.
 
-        Raises: _Later: it takes too long.
+        Raises: _Later: the search takes too long.
         """
         for candidate in candidates:
             self.left -= 1
@@ -67,11 +67,11 @@ class _Searches:
 
 
 class _Later(Exception):
-    """A search must go to a thread."""
+    """A search must continue in a thread."""
 
 
 class _Slow(NamedTuple):
-    """A search that goes on in a thread."""
+    """A search that continues in a thread."""
 
     response: messages.ListOffsetsPartitionResponse
     partition: Partition
@@ -81,7 +81,7 @@ class _Slow(NamedTuple):
 
 
 def handle(request: messages.ListOffsetsRequest, call: Call) -> MaybeAwaitable[messages.ListOffsetsResponse]:
-    """Answer at once, but for look-ups by time that take long."""
+    """Respond at once, except for lookups by timestamp that take long."""
     committed = request.isolation_level == 1
     searches = _Searches()
     response = messages.ListOffsetsResponse(

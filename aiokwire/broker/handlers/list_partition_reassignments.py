@@ -12,5 +12,5 @@ from aiokwire.protocol.messages import list_partition_reassignments as messages
 def handle(
     request: messages.ListPartitionReassignmentsRequest, call: Call
 ) -> messages.ListPartitionReassignmentsResponse:
-    """Answer at once."""
+    """Respond at once."""
     return messages.ListPartitionReassignmentsResponse(error_message=None)

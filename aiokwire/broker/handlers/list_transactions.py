@@ -3,8 +3,8 @@
 The transactional ids of the broker, by filters that must all fit.
 
 Version notes:
-- v1: only transactions that run longer than so many milliseconds
-- v2: only ids that a regular expression describes, in RE2's syntax
+- v1: only transactions older than a number of milliseconds
+- v2: only ids that match a regular expression, in RE2's syntax
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STATES = {state.title for state in TransactionState}
 
 
 def handle(request: messages.ListTransactionsRequest, call: Call) -> messages.ListTransactionsResponse:
-    """Answer at once."""
+    """Respond at once."""
     now = wall_ms()
     found = [one for one in call.state.transactions if _fits(one, request, now)]
     if request.transactional_id_pattern:
@@ -33,9 +33,7 @@ def handle(request: messages.ListTransactionsRequest, call: Call) -> messages.Li
         unknown_state_filters=[name for name in request.state_filters if name not in _STATES],
         transaction_states=[
             messages.TransactionState(
-                transactional_id=one.transactional_id,
-                producer_id=one.producer_id,
-                transaction_state=one.state.title,
+                transactional_id=one.transactional_id, producer_id=one.producer_id, transaction_state=one.state.title
             )
             for one in found
         ],

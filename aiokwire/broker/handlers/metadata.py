@@ -1,12 +1,12 @@
 """Metadata: v0-13
 
-Brokers, topics, partitions; makes topics that do not exist yet where that is allowed.
+Brokers, topics and partitions; creates missing topics if that is allowed.
 
 Version notes:
 - v0: an empty list means all topics; v1 and up: null does
-- v4: the client says whether topics may be made
-- v8-10: operations allowed on the cluster; v8: on topics
-- v10: topic ids in answers; v12: topics asked for by id
+- v4: whether topics may be created
+- v8-10: allowed operations on the cluster; v8: on topics
+- v10: topic ids in responses; v12: topics by id
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aiokwire.protocol.messages import metadata as messages
 
 
 def handle(request: messages.MetadataRequest, call: Call) -> MaybeAwaitable[messages.MetadataResponse]:
-    """Answer at once, unless a topic must be made."""
+    """Respond at once, unless a topic must be created."""
     if request.topics is None or (call.version == 0 and not request.topics):
         return _response(call, request, [_topic(topic, call, request) for topic in call.state.topics])
     missing = []

@@ -1,10 +1,10 @@
 """OffsetCommit: v0-10
 
-Keeps a group's offsets. Who names a generation or a member must be of the group; who names neither must not get in the
-way of members.
+Commits a group's offsets. A client that names a generation or a member must be in the group; others may commit only to
+a group without members.
 
 Version notes:
-- v0 had no generation; v1 a timestamp for each offset; v2-4 a retention time for all: neither has a say any more
+- v0 had no generation; v1 a timestamp for each offset; v2-4 a retention time for all: both are ignored
 - v6: leader epochs; v7: group instance ids
 - v9: members of the consumer protocol, by their epoch (KIP-848)
 - v10: topics by id
@@ -25,8 +25,8 @@ from aiokwire.types import TopicPartition
 
 
 def handle(request: messages.OffsetCommitRequest, call: Call) -> MaybeAwaitable[messages.OffsetCommitResponse]:
-    """Answer at once where the log of the offsets is there."""
-    # A group may have an empty name here, as in Kafka: consumers of long ago that were in no group committed so.
+    """Respond at once if the log of the offsets is ready."""
+    # The group's name may be empty, as in Kafka: early consumers without a group committed so.
     if too_long(request.group_id):
         return refuse(request, call.version, ErrorCode.INVALID_GROUP_ID)
     return call.state.groups.run(

@@ -1,6 +1,6 @@
 """OffsetDelete: v0
 
-Committed offsets of a group go, but those of topics that its members read.
+Deletes committed offsets of a group, except for topics that its members read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aiokwire.types import TopicPartition
 
 
 def handle(request: messages.OffsetDeleteRequest, call: Call) -> MaybeAwaitable[messages.OffsetDeleteResponse]:
-    """Answer at once where the log of the offsets is there."""
+    """Respond at once if the log of the offsets is ready."""
     group = call.state.groups.find(request.group_id)
     if group is None:
         return _refusal(call.state.groups.load_fault(request.group_id) or ErrorCode.GROUP_ID_NOT_FOUND)

@@ -1,11 +1,11 @@
 """OffsetFetch: v0-10
 
-What groups have committed.
+The committed offsets of groups.
 
 Version notes:
-- v2: no list of topics means all of them; an error for the whole group
-- v5: leader epochs; v7: `require_stable` asks for no offset that an open transaction may yet change (KIP-447)
-- v8: several groups; v9: the member that asks, and its epoch (KIP-848); v10: topics by id
+- v2: no list of topics means all; an error of the whole group
+- v5: leader epochs; v7: `require_stable` refuses offsets that an open transaction may change (KIP-447)
+- v8: several groups; v9: the member and its epoch (KIP-848); v10: topics by id
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOTHING = CommittedOffset(-1, -1, "", -1)
 
 
 class Found(NamedTuple):
-    """The answer for a partition."""
+    """The result for a partition."""
 
     tp: TopicPartition
     committed: CommittedOffset
@@ -37,7 +37,7 @@ class Found(NamedTuple):
 
 
 def handle(request: messages.OffsetFetchRequest, call: Call) -> messages.OffsetFetchResponse:
-    """Answer at once."""
+    """Respond at once."""
     if call.version >= SEVERAL_SINCE:
         return messages.OffsetFetchResponse(
             groups=[_group(group, call, stable=request.require_stable) for group in request.groups]

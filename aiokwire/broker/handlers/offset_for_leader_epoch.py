@@ -1,9 +1,9 @@
 """OffsetForLeaderEpoch: v0-4
 
-Where the records of a leader epoch end, by which a consumer notices that a log was cut.
+The end offset of a leader epoch, by which consumers detect truncation.
 
 Version notes:
-- v1: the epoch found is told; v2: the client says which epoch it takes for the present one
+- v1: the response has the epoch; v2: the client's current leader epoch
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aiokwire.protocol.messages import offset_for_leader_epoch as messages
 
 
 def handle(request: messages.OffsetForLeaderEpochRequest, call: Call) -> messages.OffsetForLeaderEpochResponse:
-    """Answer at once."""
+    """Respond at once."""
     return messages.OffsetForLeaderEpochResponse(
         topics=[
             messages.OffsetForLeaderTopicResult(
@@ -37,7 +37,7 @@ def _partition(call: Call, name: str, wanted: messages.OffsetForLeaderPartition)
         return messages.EpochEndOffset(error_code=code, partition=wanted.partition)
     log = partition.log
     if wanted.leader_epoch == partition.leader_epoch:
-        # The epoch in force ends where the log ends, also while it has no record yet.
+        # The current epoch ends at the end of the log, even before its first record.
         return messages.EpochEndOffset(
             partition=wanted.partition,
             leader_epoch=partition.leader_epoch if call.version >= 1 else -1,

@@ -1,17 +1,17 @@
 """Produce: v0-13
 
-Checks each partition's batch, stamps its offsets, appends it. Partitions succeed or fail by themselves.
+Checks each partition's batch, sets its offsets, appends it. Each partition succeeds or fails by itself.
 
 Version notes:
-- v0-2: message sets of formats 0 and 1, brought to format 2; v2 tells the log append time
-- v3: format 2 only, one batch a partition; transactional ids
-- v5: log start offset; v7: zstd; v8: the records that are at fault
-- v11: TRANSACTION_ABORTABLE; v12: a partition joins the transaction by being written to (KIP-890)
+- v0-2: message sets of formats 0 and 1, converted to format 2; v2: log append time in the response
+- v3: format 2 only, one batch per partition; transactional ids
+- v5: log start offset; v7: zstd; v8: the invalid records
+- v11: TRANSACTION_ABORTABLE; v12: a write adds its partition to the transaction (KIP-890)
 - v13: topics by id
 
-acks=0 is not answered: an error closes the connection, the only way to tell. A flush is waited for where flush.messages
-asks for it; everything else is answered at once, unless it is too much for one turn of the event loop. Then the request
-is handled in slices: what happens to topics and nodes in between counts for the partitions that come later.
+acks=0 gets no response: an error closes the connection, the only way to report it. The response waits for a flush if
+flush.messages requires one. A request that is too large for one turn of the event loop is handled in slices: changes of
+topics and nodes in between affect its later partitions.
 """
 
 from __future__ import annotations
@@ -28,15 +28,7 @@ from aiokwire.broker.handlers._shared import find_topic, partition_fault
 from aiokwire.broker.log import PartitionLog
 from aiokwire.broker.topics import Partition, Topic, TopicRules
 from aiokwire.broker.transactions import Identity
-from aiokwire.broker.validation import (
-    QUICK_RECORDS,
-    Checked,
-    Heavy,
-    RejectedRecords,
-    check_batches,
-    check_usual,
-    weigh,
-)
+from aiokwire.broker.validation import QUICK_RECORDS, Checked, Heavy, RejectedRecords, check_batches, check_usual, weigh
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
@@ -55,23 +47,23 @@ IMPLICIT_SINCE = 12  # the first whose clients leave AddPartitionsToTxn out
 NEWER_CLIENT = 2  # their transaction.version
 # A slice takes 10 ms at most: 64 partitions with short batches, fewer with long ones.
 SLICE = 4 << 20
-PARTITION_COST = 64 << 10  # beside the bytes of its records
+PARTITION_COST = 64 << 10  # in addition to the bytes of its records
 
 
 class Target(NamedTuple):
-    """One topic of a request, found."""
+    """One topic of a request, looked up."""
 
     wanted: messages.TopicProduceData
     topic: Topic | None
     partitions: list[Partition | None]  # as in the request
     code: ErrorCode  # why there is no topic
-    checked: list[Checked | BrokerError | None]  # the records of the partitions that there are, once they are checked
+    checked: list[Checked | BrokerError | None]  # the checked records of existing partitions
 
 
 def handle(
     request: messages.ProduceRequest, call: Call
 ) -> messages.ProduceResponse | Awaitable[messages.ProduceResponse | None] | None:
-    """Answer at once where nothing must reach the medium first, and the records are checked soon."""
+    """Respond at once if no flush is needed and the checks are quick."""
     result = _handle_in_slices(request, call) if _is_large(request) else _handle_slice(request, call)
     return _answer(request, result) if isinstance(result, messages.ProduceResponse) else _answer_later(request, result)
 
@@ -80,7 +72,7 @@ def handle(
 
 
 def _is_large(request: messages.ProduceRequest) -> bool:
-    """Whether a request for several partitions would hold up the event loop."""
+    """Return whether a request for several partitions would block the event loop."""
     topics = request.topic_data
     if len(topics) == 1 and len(topics[0].partition_data) == 1:
         return False
@@ -101,7 +93,7 @@ async def _handle_in_slices(request: messages.ProduceRequest, call: Call) -> mes
 
 
 def _slices(request: messages.ProduceRequest) -> Iterator[messages.ProduceRequest]:
-    """Split a request into requests for some of its partitions each, in their order."""
+    """Split a request into requests for some of its partitions each, in order."""
     topics: list[messages.TopicProduceData] = []
     cost = 0
     for topic in request.topic_data:
@@ -121,10 +113,7 @@ def _empty(topic: messages.TopicProduceData) -> messages.TopicProduceData:
 
 def _with_topics(request: messages.ProduceRequest, topics: list[messages.TopicProduceData]) -> messages.ProduceRequest:
     return messages.ProduceRequest(
-        transactional_id=request.transactional_id,
-        acks=request.acks,
-        timeout_ms=request.timeout_ms,
-        topic_data=topics,
+        transactional_id=request.transactional_id, acks=request.acks, timeout_ms=request.timeout_ms, topic_data=topics
     )
 
 
@@ -160,7 +149,7 @@ async def _after_checking(
 
 
 def _check_usual(targets: list[Target], now: int) -> bool:
-    """Check the usual batches, up to the first other one; return whether there is none."""
+    """Check usual batches up to the first other one; return whether there is none."""
     left = QUICK_RECORDS
     for wanted, topic, partitions, _, checked in targets:
         if topic is None:
@@ -169,13 +158,13 @@ def _check_usual(targets: list[Target], now: int) -> bool:
             if partitions[index] is not None:
                 checked[index] = found = check_usual(one.records, topic.rules, now, left)
                 if found is None:
-                    return False  # one fault must not be looked for in each of a thousand batches
+                    return False  # the remaining batches are checked by `check_batches`
                 left -= found.headers[0].count
     return True
 
 
 def _check_quickly(targets: list[Target], version: int, now: int) -> bool:
-    """Check the other batches, unless they are too much for the event loop."""
+    """Check the other batches, unless that takes too long for the event loop."""
     quick = weigh(target.wanted.partition_data[index].records for target, index, _ in _unchecked(targets))
     if not quick:
         return False
@@ -187,16 +176,16 @@ def _check_quickly(targets: list[Target], version: int, now: int) -> bool:
 
 
 def _check(targets: list[Target], version: int, now: int, quick: int) -> None:
-    """Check the batches that are not checked yet; without `quick` in a thread.
+    """Check the remaining batches; without `quick` in a thread.
 
-    Raises: Heavy: `quick` does not suffice.
+    Raises: Heavy: `quick` is not enough.
     """
     for target, index, rules in _unchecked(targets):
         target.checked[index] = _checked(target.wanted.partition_data[index].records, version, rules, now, quick)
 
 
 def _unchecked(targets: list[Target]) -> Iterator[tuple[Target, int, TopicRules]]:
-    """The batches of known partitions that are not checked yet: their target, its index, its topic's rules."""
+    """Yield the unchecked batches of existing partitions: target, index, rules of the topic."""
     for target in targets:
         if target.topic is not None:
             for index, partition in enumerate(target.partitions):
@@ -236,11 +225,11 @@ def _find(wanted: messages.TopicProduceData, call: Call) -> Target:
 async def _after_naming(
     request: messages.ProduceRequest, call: Call, targets: list[Target], logs: list[PartitionLog]
 ) -> messages.ProduceResponse:
-    """A new partition's topic id must survive what its first records survive."""
+    """Store a new partition's topic id before its first records."""
     try:
         await call.state.topics.save()
     except StorageError as error:
-        logger.error("%s", error)  # the append will say so too, or works and this is tried again
+        logger.error("%s", error)  # the append fails as well, or works and the next one retries this
     return await _after_flushing(_append(request, call, targets), logs)
 
 
@@ -256,7 +245,7 @@ async def _after_flushing(response: messages.ProduceResponse, logs: list[Partiti
 
 
 async def _flush(response: messages.ProduceResponse, log: PartitionLog) -> None:
-    """Wait for the flush of what was appended, which all requests that wait for this log share."""
+    """Wait until the appended records are flushed; waiting requests share a flush."""
     try:
         await log.flush_upto(log.end_offset, wall_ms)
     except StorageError as error:
@@ -360,7 +349,7 @@ def _append_partition(
 
 
 def _admit(call: Call, transactional_id: str | None, partition: Partition, batch: RecordBatch) -> None:
-    """Let a transactional batch in only where its producer's transaction is open: nobody could end another one."""
+    """Check that a transactional batch belongs to an open transaction: otherwise it would never end."""
     known = partition.log.producers.states.get(batch.producer_id)
     if known is not None and known.transaction_start >= 0 and known.epoch == batch.producer_epoch:
         return
@@ -375,7 +364,7 @@ def _admit(call: Call, transactional_id: str | None, partition: Partition, batch
     elif code is ErrorCode.TRANSACTION_ABORTABLE and call.version < ABORTABLE_SINCE:
         code = ErrorCode.INVALID_TXN_STATE
     elif code is ErrorCode.CONCURRENT_TRANSACTIONS and call.version < IMPLICIT_SINCE:
-        code = ErrorCode.NOT_ENOUGH_REPLICAS  # what older producers retry here
+        code = ErrorCode.NOT_ENOUGH_REPLICAS  # a code that older producers retry
     if code is not ErrorCode.NONE:
         raise BrokerError(
             f"producer {batch.producer_id} of {transactional_id!r} may not write to "

@@ -1,6 +1,6 @@
 """SyncGroup: v0-5
 
-The leader hands in who gets what; everybody gets their own part of it, once it is logged.
+The leader sends the assignment; each member receives its part once it is logged.
 
 Version notes:
 - v3: group instance ids (KIP-345)
@@ -15,7 +15,7 @@ from aiokwire.protocol.messages import sync_group as messages
 
 
 def handle(request: messages.SyncGroupRequest, call: Call) -> MaybeAwaitable[messages.SyncGroupResponse]:
-    """Answer at once where the assignment is there."""
+    """Respond at once if there is an assignment."""
     asked = Sync(
         request.group_id,
         request.member_id,

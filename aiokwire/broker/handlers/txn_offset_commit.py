@@ -1,11 +1,11 @@
 """TxnOffsetCommit: v0-5
 
-Offsets of a group that are committed when the producer's transaction is.
+Commits offsets of a group with the producer's transaction.
 
 Version notes:
-- v2: leader epochs; v3: the member of the group, which must be one (KIP-447)
+- v2: leader epochs; v3: the member of the group (KIP-447)
 - v4: TRANSACTION_ABORTABLE
-- v5: the group's offsets join the transaction by this, without AddOffsetsToTxn (KIP-890)
+- v5: adds the group's offsets to the transaction, without AddOffsetsToTxn (KIP-890)
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from aiokwire.types import TopicPartition
 
 ABORTABLE_SINCE = 4
 IMPLICIT_SINCE = 5
-NEWER_CLIENT = 2  # the transaction.version of who sends such versions
+NEWER_CLIENT = 2  # the transaction.version of clients that send such versions
 
 
 def handle(request: messages.TxnOffsetCommitRequest, call: Call) -> MaybeAwaitable[messages.TxnOffsetCommitResponse]:
-    """Answer at once where the log of the offsets is there."""
+    """Respond at once if the log of the offsets is ready."""
     code = _request_fault(request)
     if code is not ErrorCode.NONE:
         return refuse(request, call.version, code)
@@ -63,11 +63,7 @@ def _stage(request: messages.TxnOffsetCommitRequest, call: Call) -> messages.Txn
     if code is ErrorCode.NONE and offsets:
         try:
             call.state.offsets.stage(
-                request.group_id,
-                offsets,
-                now,
-                producer_id=request.producer_id,
-                producer_epoch=request.producer_epoch,
+                request.group_id, offsets, now, producer_id=request.producer_id, producer_epoch=request.producer_epoch
             )
         except BrokerError as error:
             code = error.code
@@ -88,7 +84,7 @@ def _admit(request: messages.TxnOffsetCommitRequest, call: Call) -> ErrorCode:
     if code is ErrorCode.TRANSACTION_ABORTABLE and call.version < ABORTABLE_SINCE:
         return ErrorCode.INVALID_TXN_STATE
     if code is ErrorCode.CONCURRENT_TRANSACTIONS and call.version < IMPLICIT_SINCE:
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # what older producers retry here
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # a code that older producers retry
     return code
 
 

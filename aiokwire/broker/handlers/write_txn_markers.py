@@ -3,7 +3,7 @@
 Ends a producer's transaction in single partitions: `kafka-transactions abort` sends it for one that hangs.
 
 Version notes:
-- v2: the version of the transaction, which has no say here
+- v2: the version of the transaction, which is ignored
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def handle(request: messages.WriteTxnMarkersRequest, call: Call) -> messages.WriteTxnMarkersResponse:
-    """Answer at once."""
+    """Respond at once."""
     return messages.WriteTxnMarkersResponse(
         markers=[
             messages.WritableTxnMarkerResult(

@@ -1,21 +1,21 @@
 """The log of the embedded broker: partitions on disk (or in memory) in Kafka's own format.
 
-Used by the broker's server and handlers. All of it is plain synchronous code that is called on the loop and returns at
-once; what waits for the medium (fsync, deletion, checkpoints) comes as a `Work`: `run()` touches files only and may go
-to a thread, `finish()` is called on the loop afterwards. No wall clock: `now_ms` is an argument.
+Synchronous code that runs on the loop and returns at once. Operations that wait for the medium (fsync, deletion,
+checkpoints) return a `Work`: `run()` only touches files and may run in a thread, `finish()` follows on the loop. There
+is no wall clock: `now_ms` is an argument.
 
     manager = LogManager(DiskStorage(path))             # or MemoryStorage()
     manager.open(now_ms)                                # locks; loads or repairs every partition
     log = manager.create("orders", 0, topic_id, now_ms) # takes appends after log.note_registered()
-    log.append(batches, now_ms=now_ms)                  # verified v2 batches; offsets are patched in place
+    log.append(batches, now_ms=now_ms)                  # verified batches of format 2; changes their offsets
     log.read(offset, max_bytes).data                    # up to the high watermark, or `upto` the last stable offset
-    manager.apply_retention(now_ms)                     # now and then, with flush_due, deletions_due, checkpoints
-    manager.close(now_ms)                               # flushes everything and leaves the mark of a clean stop
+    manager.retention_due(now_ms)                       # periodically, with flush_due, deletions_due, checkpoints
+    manager.close(now_ms)                               # flushes everything and marks a clean stop
 
-Files: `manager` (a data directory) has many `log` (a partition), each a row of `segment` with their `index`; `batches`
-reads headers, `lookup` finds times, `producers` and `epochs` hold what a log knows beside its batches, `recovery` opens
-a partition, `retention` decides which segments are removed, `work` brings logs to the medium, `checkpoints` writes the
-text files, `storage` and `memory_storage` are the only modules that touch files.
+Files: `manager` (a data directory) has many `log` (a partition), each a list of `segment` with their `index`; `batches`
+reads headers, `lookup` searches timestamps, `producers` and `epochs` are a log's further state, `recovery` opens a log,
+`retention` decides which segments are removed, `work` brings logs to the medium, `checkpoints` writes the text files,
+`storage` and `memory_storage` are the only modules that touch files.
 """
 
 from aiokwire.broker.log.batches import unsigned_varint

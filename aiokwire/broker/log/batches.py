@@ -1,7 +1,7 @@
-"""Batch headers as they lie in a segment file, read without their records.
+"""Batch headers in a segment file, read without their records.
 
-The log finds its way by these 61 bytes: look-ups walk from an index entry to the batch, recovery walks everything and
-checks each CRC. Only format 2 is ever stored.
+The log needs only these 61 bytes: lookups walk from an index entry to the batch, recovery walks all batches and checks
+each CRC. Only format 2 is stored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aiokwire.records import crc32c
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
 _SPAN = struct.Struct(">qi11xi")  # only base offset, length and last offset delta
-FRAME = 12  # base offset and length: what the length does not count
+FRAME = 12  # bytes of base offset and length, which the length does not count
 CRC_COVERS = 21  # the first byte that the CRC covers
 
 LOOKUP_WINDOW = 4096 + HEADER_SIZE  # the index is at least that dense, by default
@@ -30,7 +30,7 @@ _CONTROL = 0x20
 
 
 class Batch(Protocol):
-    """What the log needs to know of a batch, read from a file or about to be appended."""
+    """The header fields that the log reads, of a stored batch or one to be appended."""
 
     @property
     def base_offset(self) -> int: ...
@@ -51,7 +51,7 @@ class Batch(Protocol):
 
 
 class StoredBatch(NamedTuple):
-    """The header of a batch in a segment; `position` is where it starts in the file."""
+    """The header of a batch in a segment; `position` is its start in the file."""
 
     position: int
     size: int
@@ -74,9 +74,9 @@ class StoredBatch(NamedTuple):
 
 
 def walk(file: StoredFile, position: int, end: int, *, verify: bool = False) -> Iterator[StoredBatch]:
-    """The batches from `position` on, which must be the start of one, up to `end`.
+    """Yield the batches from `position`, the start of a batch, up to `end`.
 
-    Stops before the first that is cut off or impossible; with `verify`, also before the first whose CRC is wrong.
+    Stops before the first that is cut off or invalid; with `verify`, also before the first with a wrong CRC.
     """
     window, window_start, window_size = b"", position, SCAN_WINDOW if verify else LOOKUP_WINDOW
     while end - position >= HEADER_SIZE:
@@ -102,15 +102,15 @@ def walk(file: StoredFile, position: int, end: int, *, verify: bool = False) -> 
 
 
 class Damage(NamedTuple):
-    """Why a segment cannot be read on from some byte."""
+    """Why a segment cannot be read from some byte on."""
 
     cause: str
     is_torn: bool  # the file ends within a batch: its append did not finish, or the rest was lost
-    end_offset: int  # after the last record that seems to lie behind the damage; the good end when none does
+    end_offset: int  # after the last record found behind the damage, or the end before it if there is none
 
 
 def diagnose(file: StoredFile, position: int, end: int, expected: int) -> Damage:
-    """Say what is wrong at `position`, where a good batch with base offset `expected` does not begin.
+    """Return the error at `position`, where a batch with base offset `expected` should start.
 
     Raises: StorageError.
     """
@@ -135,7 +135,7 @@ def diagnose(file: StoredFile, position: int, end: int, expected: int) -> Damage
 
 
 def find(file: StoredFile, position: int, end: int, offset: int) -> StoredBatch | None:
-    """The first batch from `position` on that ends at or after `offset`: the same walk, but the shortest way."""
+    """Return the first batch from `position` on that ends at or after `offset`, reading as little as possible."""
     window, window_start = b"", position
     while end - position >= HEADER_SIZE:
         at = position - window_start
@@ -160,7 +160,7 @@ class Marker(NamedTuple):
 
 
 def read_marker(batch: bytes | bytearray | memoryview) -> Marker | None:
-    """What a control batch says; None when it is no end of a transaction.
+    """Return the marker in a control batch, None if it does not end a transaction.
 
     Raises: CorruptRecord.
     """

@@ -18,13 +18,13 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 
 def pack_checkpoint(lines: Iterable[str]) -> bytes:
-    """The content of a checkpoint file: version, number of entries, entries."""
+    """Return the content of a checkpoint file: version, number of entries, entries."""
     entries = list(lines)
     return "\n".join(["0", str(len(entries)), *entries, ""]).encode()
 
 
 def unpack_checkpoint(content: bytes | None, *, fields: int) -> list[list[str]]:
-    """The entries of a checkpoint file, split in `fields` each; none at all when it is missing or damaged."""
+    """Return the entries of a checkpoint file, split in `fields`; none if it is missing or damaged."""
     try:
         version, count, *lines = (content or b"").decode().splitlines()
         entries = [line.split() for line in lines]
@@ -35,12 +35,12 @@ def unpack_checkpoint(content: bytes | None, *, fields: int) -> list[list[str]]:
 
 
 def pack_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    """A checkpoint of one offset for each partition."""
+    """Return a checkpoint of one offset per partition."""
     return pack_checkpoint(f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items()))
 
 
 def unpack_offsets(content: bytes | None) -> dict[TopicPartition, int]:
-    """The offsets of a checkpoint; none when it is missing or damaged."""
+    """Return the offsets of a checkpoint; none if it is missing or damaged."""
     try:
         return {
             TopicPartition(topic, int(partition)): int(offset)
@@ -51,24 +51,24 @@ def unpack_offsets(content: bytes | None) -> dict[TopicPartition, int]:
 
 
 def pack_properties(properties: Mapping[str, str]) -> bytes:
-    """A file of `key=value` lines."""
+    """Return the content of a file of `key=value` lines."""
     return "".join(f"{key}={value}\n" for key, value in properties.items()).encode()
 
 
 def unpack_properties(content: bytes | None) -> dict[str, str]:
-    """The settings of a properties file; comments and empty lines are left out."""
+    """Return the settings of a properties file, without comments and empty lines."""
     lines = (content or b"").decode(errors="replace").splitlines()
     pairs = (line.partition("=") for line in lines if not line.startswith("#"))
     return {key.strip(): value.strip() for key, _, value in pairs if key.strip()}
 
 
 def pack_partition_metadata(topic_id: bytes) -> bytes:
-    """The content of partition.metadata."""
+    """Return the content of partition.metadata."""
     return f"version: 0\ntopic_id: {encode_id(topic_id)}".encode()
 
 
 def unpack_partition_metadata(content: bytes | None) -> bytes | None:
-    """The topic id, None when the file is missing or damaged."""
+    """Return the topic id, None if the file is missing or damaged."""
     for line in (content or b"").decode(errors="replace").splitlines():
         key, _, value = line.partition(":")
         if key == "topic_id":
@@ -77,17 +77,17 @@ def unpack_partition_metadata(content: bytes | None) -> bytes | None:
 
 
 def pack_clean_shutdown() -> bytes:
-    """The content of the file that says that every log was closed."""
+    """Return the content of the file that marks a clean stop."""
     return json.dumps({"version": 0, "brokerEpoch": -1}).encode()
 
 
 def encode_id(raw: bytes) -> str:
-    """A 16-byte id in the 22 characters that Kafka writes."""
+    """Return a 16-byte id in the 22 characters that Kafka writes."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def decode_id(text: str) -> bytes | None:
-    """The 16 bytes of an id, None when the text is none."""
+    """Return the 16 bytes of an id, None if the text is not one."""
     try:
         raw = base64.urlsafe_b64decode(text + "==")
     except ValueError:
@@ -96,7 +96,7 @@ def decode_id(text: str) -> bytes | None:
 
 
 def new_id(rng: random.Random) -> bytes:
-    """A random id (a version 4 UUID) whose text does not start with a dash, which tools take for an option."""
+    """Return a random id (a version 4 UUID) whose text does not start with a dash, as an option would."""
     while True:
         raw = bytearray(rng.randbytes(16))
         raw[6] = raw[6] & 0x0F | 0x40

@@ -14,7 +14,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LogConfig:
-    """How a log rolls, flushes and forgets. Times in milliseconds, sizes in bytes, -1 means without limit."""
+    """How a log rolls, flushes and deletes. Times in milliseconds, sizes in bytes, -1 means without limit."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * DAY_MS
@@ -35,9 +35,9 @@ class LogConfig:
             raise ConfigurationError(f"flush.messages is {self.flush_messages}, must be at least 1")
 
     def override(self, configs: Mapping[str, str]) -> Self:
-        """The same with these topic configs, in Kafka's spelling; what does not concern the log is left alone.
+        """Return this config with topic configs in Kafka's spelling; those of other parts are ignored.
 
-        Raises: ConfigurationError: a value is no number, or out of its range.
+        Raises: ConfigurationError: a value is not a number, or out of range.
         """
         changes: dict[str, Any] = {}
         for field in dataclasses.fields(self):

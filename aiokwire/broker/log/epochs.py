@@ -1,4 +1,4 @@
-"""Where each leader epoch starts in a partition: what a client asks to find out whether the log was truncated."""
+"""The start offset of each leader epoch in a partition, by which clients detect truncation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LeaderEpochs:
         self._written: bytes | None = None  # the temporary file's content
 
     def load(self) -> None:
-        """Read the file; a damaged one counts as missing: recovery finds the epochs in the batches."""
+        """Read the file; if it is missing or damaged, recovery finds the epochs in the batches."""
         content = self._storage.read(self._path)
         try:
             lines = unpack_checkpoint(content, fields=2)
@@ -42,10 +42,10 @@ class LeaderEpochs:
         self._saved = content
 
     def write_temporary(self) -> bool:
-        """Write what the file should hold beside it, and return whether it is out of date; perhaps in a thread.
+        """Write a temporary file unless the file is up to date, and return whether it was not; may run in a thread.
 
-        The caller flushes `temporary`, calls `replace` and flushes `directory`. Only a flush does this: the file must
-        never know less than the flushed part of the log, and what it lacks of the rest is read from the batches.
+        The caller flushes `temporary`, calls `replace` and flushes `directory`. Only flushes do this: the file must
+        cover the flushed part of the log; recovery reads the epochs of the rest from the batches.
 
         Raises: StorageError.
         """
@@ -57,7 +57,7 @@ class LeaderEpochs:
         return True
 
     def replace(self) -> None:
-        """Let the temporary file, which is on the medium, take the place of the file.
+        """Replace the file by the temporary one, which has been flushed.
 
         Raises: StorageError.
         """
@@ -69,12 +69,12 @@ class LeaderEpochs:
         return self.entries[-1][0] if self.entries else UNDEFINED
 
     def assign(self, epoch: int, offset: int) -> None:
-        """Note that batches of `epoch` start at `offset`; older epochs than the latest are not news."""
+        """Record that batches of `epoch` start at `offset`, unless there are later epochs."""
         if epoch > self.latest:
             self.entries.append((epoch, offset))
 
     def end_offset_for(self, epoch: int, log_end: int) -> EpochEnd:
-        """Where `epoch` ends in this log: the start of the next one, or the end of the log for the latest."""
+        """Return the end of `epoch` in this log: the start of the next one, or the end of the log."""
         if epoch < 0 or epoch > self.latest:
             return EpochEnd(UNDEFINED, UNDEFINED)
         if epoch == self.latest:
@@ -84,11 +84,11 @@ class LeaderEpochs:
         return EpochEnd(known, self.entries[following][1])
 
     def truncate_from_end(self, offset: int) -> None:
-        """Forget the epochs that start at or after `offset`."""
+        """Remove the epochs that start at or after `offset`."""
         self.entries = [entry for entry in self.entries if entry[1] < offset]
 
     def truncate_from_start(self, offset: int) -> None:
-        """Forget the epochs that end at or before `offset`; the one that spans it starts there now."""
+        """Remove the epochs that end at or before `offset`; the one that spans it starts there."""
         later = [entry for entry in self.entries if entry[1] > offset]
         earlier = [entry for entry in self.entries if entry[1] <= offset]
         self.entries = [(earlier[-1][0], offset), *later] if earlier else later

@@ -1,7 +1,7 @@
 """The indexes of a segment: offset to position, timestamp to offset, and the aborted transactions.
 
-They live in memory and are written when their segment is flushed, rolled or closed: recovery rebuilds them from the
-log, so that no append pays for them. Files have exactly the size of their entries, unlike Kafka's preallocated ones.
+They are kept in memory and written when their segment is flushed, rolled or closed, not with each append:
+recovery rebuilds them from the log. Files have exactly the size of their entries, unlike Kafka's preallocated ones.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _TXN_ENTRY = struct.Struct(">hqqqq")
 
 
 class _Saved:
-    """An append-only file that trails what is in memory."""
+    """An append-only file, which may lag behind the index in memory."""
 
     ENTRY: struct.Struct
 
     __slots__ = ("_dirty", "_saved")
 
     def __init__(self) -> None:
-        self._saved = 0  # entries of the file that are the same as here
+        self._saved = 0  # entries of the file that are up to date
         self._dirty = True  # the file does not exist, or has another size
 
     def __len__(self) -> int:
@@ -49,13 +49,13 @@ class _Saved:
         self._dirty = True
 
     def save(self, storage: Storage, path: str) -> None:
-        """Bring the file up to date; costs nothing when it is.
+        """Update the file if it is out of date.
 
-        Raises: StorageError: the rest is written at the next call.
+        Raises: StorageError: the next call writes the rest.
         """
         if not self._dirty and self._saved == len(self):
             return
-        if self._dirty and storage.read(path) == self._pack(0):  # after a kill, as a rule: rewriting costs far more
+        if self._dirty and storage.read(path) == self._pack(0):  # usual after a kill: rewriting costs far more
             self._saved = len(self)
             self._dirty = False
             return
@@ -177,7 +177,7 @@ class TimeIndex(_Pairs):
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction that ended by an abort marker, which lies at `last_offset`."""
+    """A transaction that ended by an abort marker at `last_offset`."""
 
     producer_id: int
     first_offset: int
@@ -186,7 +186,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex(_Saved):
-    """The transactions whose abort marker lies in this segment; it has a file only when there are some."""
+    """The transactions with an abort marker in this segment; without any there is no file."""
 
     ENTRY = _TXN_ENTRY
 

@@ -1,9 +1,9 @@
-"""One partition's log: append, read, roll, flush, forget. The broker's handlers work on it.
+"""One partition's log: append, read, roll, flush, delete. Used by the broker's handlers.
 
     append -> active segment (page cache) ... roll ... flush (Work) ... retention -> .deleted ... deletion (Work)
     read   -> a snapshot (tuple) of the segment list, two binary searches, one pread
 
-Everything here runs on the loop and returns at once; what waits for the medium is a `Work`.
+All methods run on the loop and return at once; work that waits for the medium is returned as a `Work`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from aiokwire.threads import run_in_thread
 
 
 class AppendInfo(NamedTuple):
-    """Where an append went. A duplicate gives what its first append was answered."""
+    """The result of an append. A duplicate has that of its first append."""
 
     base_offset: int
     last_offset: int
@@ -80,19 +80,19 @@ class PartitionLog:
             log_cut(topic, partition, loaded.cut)
         self._adopt(loaded)
         self._last_flush_ms = now_ms
-        self._names = 1  # counts creations, renames and deletions of files
+        self._names = 1  # number of creations, renames and deletions of files
         self._synced_names = 0  # how many of them are on the medium
-        # The file with the topic id, not on the medium yet. While `metadata_to_sync` has it nothing may be appended;
-        # afterwards the id is known from elsewhere, and the first flush takes the file along.
+        # The file with the topic id, not flushed yet. No append is allowed while it is in `metadata_to_sync`; then the
+        # topics' file has the id, and the first flush includes this file.
         self.metadata_to_sync: str | None = None
         self._metadata_to_flush: str | None = None
-        # Index files of sealed segments from here on may not be on the medium; those of the active segment are flushed
-        # at the end only: recovery always reads that segment.
+        # Index files of sealed segments from here on may not be flushed; those of the active segment are flushed only
+        # at a clean stop: recovery always reads that segment.
         self._unsynced_base = self._bases[max(bisect_right(self._bases, self.recovery_point) - 1, 0)]
-        self._closed_at = self.end_offset if clean or self.end_offset == 0 else -1  # everything was flushed up to here
-        self._history = 0  # counts truncations: a flush that was under way then proves nothing
+        self._closed_at = self.end_offset if clean or self.end_offset == 0 else -1  # the end of the last whole flush
+        self._history = 0  # number of truncations, which invalidate flushes in progress
         self._flushing = threading.Lock()  # taken in threads only
-        self._flush_turn: anyio.Lock | None = None  # made when first used: it belongs to a running loop
+        self._flush_turn: anyio.Lock | None = None  # created at first use: it belongs to a running loop
 
     def _adopt(self, loaded: LoadedLog) -> None:
         self._set_segments(loaded.segments)
@@ -108,7 +108,7 @@ class PartitionLog:
         return f"<PartitionLog {self.topic}[{self.partition}] {offsets}, {len(self._segments)} segments>"
 
     def _set_segments(self, segments: Sequence[Segment]) -> None:
-        # Replaced, never changed: a reader keeps the pair that it started with.
+        # Replaced, never changed: a reader keeps the pair with which it started.
         self._segments = tuple(segments)
         self._bases = tuple(segment.base_offset for segment in segments)
         self._active = segments[-1]
@@ -120,7 +120,7 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """The end of what consumers may read: there are no replicas to wait for."""
+        """The end of the records that consumers may read: the log's end, as there are no replicas."""
         return self.end_offset
 
     @property
@@ -151,11 +151,11 @@ class PartitionLog:
         log_append_time: int | None = None,
         from_client: bool = True,
     ) -> AppendInfo:
-        """Append whole batches of format 2, which the caller has verified; offsets are patched into `data`.
+        """Append whole, verified batches of format 2; their offsets are set in `data`.
 
-        `headers` are its `scan_batches`, when the caller has them. With `log_append_time` the batches get that
-        timestamp. `from_client` is False for coordinators, whose batches have no sequence numbers. A producer id may
-        have one batch in `data`.
+        `headers` are its `scan_batches`, if the caller has them. `log_append_time` replaces the timestamps.
+        `from_client` is False for coordinators, whose batches have no sequence numbers. A producer id may have one
+        batch in `data`.
 
         Raises: BrokerError: with the code of a refused producer epoch, sequence or size. StorageError: the medium is
             full or failed. Nothing was appended in either case.
@@ -177,7 +177,7 @@ class PartitionLog:
             headers = scan_batches(data)
         base = end = self.end_offset
         latest = NO_TIMESTAMP
-        placed = []  # read before the offsets are patched: a header may be a view
+        placed = []  # read before the offsets are set: a header may be a view
         for header in headers:
             last = end + header.last_offset - header.base_offset
             placed.append((header, end, last))
@@ -201,7 +201,7 @@ class PartitionLog:
         return None
 
     def _note(self, placed: Sequence[tuple[RecordBatch, int, int]], data: bytearray | memoryview) -> None:
-        """Account for what was written: nothing here can fail."""
+        """Update indexes and producers after a write; cannot fail."""
         position = 0
         interval = self.config.index_interval_bytes
         active = self._active
@@ -219,7 +219,7 @@ class PartitionLog:
     # --- roll ---------------------------------------------------------------------------------------------------------
 
     def roll(self, now_ms: int) -> None:
-        """Seal the active segment and go on in a new one; an empty one stays.
+        """Seal the active segment and start a new one, unless it is empty.
 
         Raises: StorageError: nothing has changed.
         """
@@ -232,7 +232,7 @@ class PartitionLog:
         try:
             fresh.create()
         except StorageError:
-            # it must not stay: appends may yet go to the old segment, and pass its offset
+            # Appends may continue in the old segment, beyond this one's offset: delete its file.
             fresh.close()
             self._storage.delete(fresh.name + LOG)
             raise
@@ -242,12 +242,12 @@ class PartitionLog:
     # --- read ---------------------------------------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int, *, min_one: bool = True, upto: int | None = None) -> ReadResult:
-        """Batches from the one that holds `offset` on, at most `max_bytes`, of one segment.
+        """Return batches from the one with `offset` on, at most `max_bytes`, of one segment.
 
-        With `min_one` the first batch comes whole even when it is larger. Nothing at or above `upto` (the last stable
-        offset for read_committed) is read. The last batch may be cut off, as Kafka does.
+        With `min_one` the first batch is whole even if it is larger. All records are below `upto` (the last stable
+        offset for read_committed). The last batch may be cut off, as in Kafka.
 
-        Raises: OffsetOutOfRange: the log does not reach from there. StorageError.
+        Raises: OffsetOutOfRange: the log does not have the offset. StorageError.
         """
         if not self.log_start_offset <= offset <= self.end_offset:
             raise self._out_of_range(offset)
@@ -263,7 +263,7 @@ class PartitionLog:
         return ReadResult(b"", offset)
 
     def aborted_transactions(self, offset: int, upper_bound: int) -> list[AbortedTransaction]:
-        """The aborted transactions that have records in [offset, upper_bound): what read_committed filters by."""
+        """Return the aborted transactions with records in [offset, upper_bound), for read_committed."""
         found = []
         start = max(bisect_right(self._bases, offset) - 1, 0)
         for segment in self._segments[start:]:
@@ -282,10 +282,10 @@ class PartitionLog:
             offset=offset,
         )
 
-    # --- look up by time ----------------------------------------------------------------------------------------------
+    # --- lookup by timestamp ------------------------------------------------------------------------------------------
 
     def candidates(self, timestamp: int | None) -> Iterator[Candidate]:
-        """The batches to look at for the first record at or after `timestamp`; None: for the greatest one."""
+        """Return the batches that may have the first record at or after `timestamp`; None: the greatest one."""
         if timestamp is None:
             return find_max_timestamp(self._segments, self.log_start_offset)
         return find_timestamp(self._segments, timestamp, self.log_start_offset)
@@ -294,24 +294,24 @@ class PartitionLog:
 
     @property
     def unflushed(self) -> int:
-        """How many offsets were appended since the last flush."""
+        """The number of offsets appended since the last flush."""
         return self.end_offset - self.recovery_point
 
     @property
     def flush_needed(self) -> bool:
-        """Whether flush.messages is reached: then a produce is answered after the flush only."""
+        """Whether flush.messages is reached: then a produce response waits for the flush."""
         return self.end_offset - self.recovery_point >= self.config.flush_messages
 
     def flush_is_due(self, now_ms: int) -> bool:
-        """Whether flush.ms has passed, or a segment was sealed."""
+        """Return whether flush.ms has passed, or a segment was sealed."""
         if self._active.base_offset > self.recovery_point:
             return True
         return self.unflushed > 0 and now_ms - self._last_flush_ms >= self.config.flush_ms
 
     def prepare_flush(self, now_ms: int, *, whole: bool = False) -> Flush | None:
-        """Work that makes everything appended so far survive a power failure; None when it does already.
+        """Return the flush of everything appended so far; None if it is flushed.
 
-        `whole` flushes the active segment's indexes too, as a clean stop needs it.
+        `whole` includes the active segment's indexes, for a clean stop.
 
         Raises: StorageError: the indexes could not be written.
         """
@@ -337,7 +337,7 @@ class PartitionLog:
         return Flush(what, self._storage, paths, self.leader_epochs, directories, self._flushing, finish)
 
     def _to_flush(self, *, whole: bool) -> list[str]:
-        """The files that a flush must bring to the medium. Raises: StorageError."""
+        """Return the files to flush. Raises: StorageError."""
         paths = []
         for segment in self._segments[max(bisect_right(self._bases, self._unsynced_base) - 1, 0) :]:
             if segment is self._active and not whole:
@@ -351,9 +351,9 @@ class PartitionLog:
         return paths
 
     async def flush_upto(self, offset: int, now_ms: Callable[[], int]) -> None:
-        """Wait until what was appended below `offset` survives a power failure.
+        """Wait until the records below `offset` are flushed.
 
-        All who wait share flushes: one is under way at a time, and the next one covers what came meanwhile.
+        Callers share flushes: one runs at a time, and the next one covers the records appended in between.
 
         Raises: StorageError.
         """
@@ -368,12 +368,12 @@ class PartitionLog:
                 await run_in_thread(work.run)
                 work.finish()
 
-    # --- forget -------------------------------------------------------------------------------------------------------
+    # --- delete -------------------------------------------------------------------------------------------------------
 
     def delete_records(self, offset: int) -> int:
-        """Move the log's start up to `offset` (-1: the high watermark) and give it back.
+        """Move the log's start up to `offset` (-1: the high watermark) and return it.
 
-        It survives a crash once the manager's checkpoint is written. Segments below go with the next retention.
+        It is durable once the manager's checkpoint is written. The next retention removes the segments below.
 
         Raises: OffsetOutOfRange: above the high watermark.
         """
@@ -387,7 +387,7 @@ class PartitionLog:
         return self.log_start_offset
 
     def prepare_retention(self, now_ms: int) -> Removal | None:
-        """Take the segments that are too old, too many or below the log's start out of the log; None: there are none.
+        """Remove the segments that are too old, too many or below the log's start from the log; None: there are none.
 
         Raises: StorageError.
         """
@@ -407,7 +407,7 @@ class PartitionLog:
         return Removal(f"remove {count} segments of {self.topic}[{self.partition}]", gone, snapshots)
 
     def truncate_to(self, offset: int) -> None:
-        """Cut off everything from the batch that holds `offset` on: an unclean leader change, played for clients.
+        """Truncate the log before the batch with `offset`, as an unclean leader election does; for tests.
 
         Raises: StorageError.
         """
@@ -431,18 +431,22 @@ class PartitionLog:
 
     # --- files --------------------------------------------------------------------------------------------------------
 
+    def require_registration(self, metadata: str) -> None:
+        """Allow no append before `note_registered`; `metadata` is the file with the topic id."""
+        self.metadata_to_sync = metadata
+
     def note_registered(self) -> None:
-        """The topic id is on the medium elsewhere, from where the next start restores it: appends may begin."""
+        """The topic id is stored in the topics' file, from which the next start restores it: allow appends."""
         if self.metadata_to_sync is not None:
             self._metadata_to_flush, self.metadata_to_sync = self.metadata_to_sync, None
 
     def release_idle(self) -> None:
-        """Give back the handles and index memory of sealed segments; a read opens them again."""
+        """Release the handles and index memory of sealed segments; a read opens them again."""
         for segment in self._segments[:-1]:
             segment.release()
 
     def prepare_close(self, now_ms: int) -> Flush | None:
-        """Write what a clean stop leaves behind; the flush of it, None when there is nothing to flush.
+        """Write indexes and producers for a clean stop; return their flush, None if there is none.
 
         Raises: StorageError: the log needs recovery at the next start.
         """
@@ -452,6 +456,6 @@ class PartitionLog:
         return self.prepare_flush(now_ms, whole=True)
 
     def abandon(self) -> None:
-        """Close the files without flushing: the log goes, or its process died in a test."""
+        """Close the files without flushing: the log is deleted, or a test kills the broker."""
         for segment in self._segments:
             segment.close()

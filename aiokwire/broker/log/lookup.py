@@ -1,7 +1,7 @@
-"""Finding records by their timestamp: the one place of the log that reads records, and only of one batch at a time.
+"""Finds records by timestamp: the only place of the log that reads records, of one batch at a time.
 
-Which batch may have the record is found by headers and indexes; its records are looked at by `Candidate.find`, which
-may take long and touches nothing of the log, so a thread may do it.
+Headers and indexes lead to the batches that may have the record; `Candidate.find` searches a batch. It may take long
+and does not use the log, so that it can run in a thread.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from aiokwire.broker.log.segment import Segment
 from aiokwire.records import read_batches
 from aiokwire.types import OffsetAndTimestamp
 
-MOST_DECOMPRESSED = 256 << 20  # bytes of one batch: older logs, and those of a Kafka, may hold such batches
+MOST_DECOMPRESSED = 256 << 20  # bytes of one batch: older logs, and Kafka's, may have such batches
 
 
 class Candidate(NamedTuple):
-    """A batch that may have the record that is looked for."""
+    """A batch that may have the record."""
 
     data: bytes
     name: str
@@ -26,7 +26,7 @@ class Candidate(NamedTuple):
     log_start: int
 
     def find(self, max_decompressed: int = MOST_DECOMPRESSED) -> OffsetAndTimestamp | None:
-        """The first record at or after the timestamp and the start of the log.
+        """Return the first record at or after the timestamp and the start of the log.
 
         Raises: CorruptRecord: the batch is damaged, or decompresses to more than `max_decompressed` bytes.
         """
@@ -39,7 +39,7 @@ class Candidate(NamedTuple):
 
 
 def find_timestamp(segments: Sequence[Segment], timestamp: int, log_start: int) -> Iterator[Candidate]:
-    """The batches that may have the first record at or after both; usually the first of them does."""
+    """Yield the batches that may have the first record at or after both; usually the first one does."""
     for segment in tuple(segments):
         if segment.latest[0] < timestamp:
             continue
@@ -51,7 +51,7 @@ def find_timestamp(segments: Sequence[Segment], timestamp: int, log_start: int) 
 
 
 def find_max_timestamp(segments: Sequence[Segment], log_start: int) -> Iterator[Candidate]:
-    """The batch that has the first record with the greatest timestamp."""
+    """Yield the batch with the first record of the greatest timestamp."""
     best = max(segments, key=lambda segment: segment.latest[0])
     timestamp, last_offset = best.latest
     batch = best.find(last_offset) if timestamp >= 0 else None

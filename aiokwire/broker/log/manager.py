@@ -1,4 +1,4 @@
-"""A data directory: every partition's log, the checkpoints beside them, and who may use it."""
+"""A data directory: every partition's log, the checkpoints, and the lock."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from aiokwire.broker.log.work import Work, flush_all
 from aiokwire.errors import InvalidArgument, StorageError
 from aiokwire.types import TopicPartition
 
-LEADER_EPOCH = "aiokwire-leader-epoch"  # there since the first unclean stop
+LEADER_EPOCH = "aiokwire-leader-epoch"  # written since the first unclean stop
 _DIRECTORY = re.compile(r"(.+)-(\d+)\Z")
-_NOT_OURS = "__cluster_metadata"  # of a Kafka that wrote the directory: only read, so that Kafka may take it back
-_DOOMED = "-delete"
+_NOT_OURS = "__cluster_metadata"  # of Kafka, if it wrote the directory: never written, so that Kafka may use it again
+_DELETED = "-delete"
 _LONGEST_NAME = 255  # of a file, on every common file system
 
 
 class LogManager:
-    """Opens, creates, deletes and looks after the partition logs of one data directory."""
+    """Opens, creates, deletes and maintains the partition logs of one data directory."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class LogManager:
         self.node_id = node_id
         self.cluster_id = cluster_id or ""
         self.directory_id = ""
-        self.leader_epoch = 0  # of every partition whose log knows none above it
+        self.leader_epoch = 0  # of every partition whose log has no greater one
         self._producer_expiration_ms = producer_expiration_ms
         self._rng = rng or random.Random()
         self._logs: dict[TopicPartition, PartitionLog] = {}
-        self._doomed: list[tuple[int, list[str], list[str]]] = []  # when, files, directories
-        self._checkpoints = self._written = 0  # prepared, and the latest that is on the medium
+        self._deletions: list[tuple[int, list[str], list[str]]] = []  # due time, files, directories
+        self._checkpoints = self._written = 0  # numbers of the latest prepared and the latest written one
         self._writing = threading.Lock()  # taken in threads only
         self._is_open = False
         self.logs: Mapping[TopicPartition, PartitionLog] = MappingProxyType(self._logs)
@@ -74,9 +74,9 @@ class LogManager:
     # --- open and close -----------------------------------------------------------------------------------------------
 
     def open(self, now_ms: int, read_topic_ids: Callable[[], Mapping[str, bytes]] = dict) -> None:
-        """Lock the directory and open every log in it; those that were not closed cleanly are checked and repaired.
+        """Lock the directory and open every log; after an unclean stop logs are checked and repaired.
 
-        `read_topic_ids` gives topic ids that are known from elsewhere, for logs that lost theirs in a power failure.
+        `read_topic_ids` returns the topic ids of the topics' file, for logs that lost theirs in a power failure.
 
         Raises: StorageError: another broker has the directory, it belongs to another node, or it is unreadable.
         """
@@ -88,7 +88,7 @@ class LogManager:
             self._load(names, now_ms, read_topic_ids(), clean=was_clean)
             self._begin_epoch(clean=was_clean)
             if was_clean:
-                # gone for good before the first append: else a power failure now would pass for a clean stop
+                # before the first append: otherwise a power failure would look like a clean stop
                 self.storage.delete(CLEAN_SHUTDOWN)
                 self.storage.sync_directory("")
         except BaseException:
@@ -120,10 +120,10 @@ class LogManager:
         recovery_points = unpack_offsets(self.storage.read(RECOVERY_POINTS))
         log_starts = unpack_offsets(self.storage.read(LOG_STARTS))
         high_watermarks = unpack_offsets(self.storage.read(HIGH_WATERMARKS))
-        doomed = []
+        deleted = []
         for name in names:
-            if name.endswith(_DOOMED):
-                doomed.append(name)
+            if name.endswith(_DELETED):
+                deleted.append(name)
                 continue
             match = _DIRECTORY.match(name)
             if match is None or match[1] == _NOT_OURS or not self.storage.is_directory(name):
@@ -150,16 +150,16 @@ class LogManager:
                 log_start_offset=log_starts.get(tp, 0),
                 known_end=high_watermarks.get(tp, 0),
             )
-            if log.end_offset == 0 or is_restored:  # the run that made it may have ended before it was flushed
-                log.metadata_to_sync = f"{name}/{PARTITION_METADATA}"
-        if doomed:
-            self._doomed.append((now_ms, [], doomed))
+            if log.end_offset == 0 or is_restored:  # the metadata may not have been flushed
+                log.require_registration(f"{name}/{PARTITION_METADATA}")
+        if deleted:
+            self._deletions.append((now_ms, [], deleted))
 
     def _begin_epoch(self, *, clean: bool) -> None:
-        """After anything but a clean stop all partitions begin an epoch that no record had, lost ones included.
+        """After an unclean stop, start an epoch that no record had, not even a lost one, in all partitions.
 
-        Records that were read before may be lost, and others have their offsets soon: the epoch is what tells a
-        consumer so (KIP-320). It is on the medium before anybody hears of it.
+        Records that consumers have read may be lost, and new ones will have their offsets: by the epoch consumers
+        detect that (KIP-320). It is flushed before any client receives it.
         """
         content = self.storage.read(LEADER_EPOCH)
         try:
@@ -176,7 +176,7 @@ class LogManager:
                 log.leader_epochs.assign(self.leader_epoch, log.end_offset)
 
     def raise_leader_epoch(self, above: int) -> None:
-        """Let new leaders begin after epoch `above`, which clients have heard of.
+        """Let new leaders start after epoch `above`, which clients may know.
 
         Raises: StorageError.
         """
@@ -185,8 +185,8 @@ class LogManager:
             write_atomically(self.storage, LEADER_EPOCH, str(self.leader_epoch).encode())
 
     def _drop_half_made(self, directory: str) -> None:
-        """Delete the directory of a log whose creation was interrupted: nothing was ever appended to it."""
-        # The metadata file itself may be torn: it is flushed before the first append, not before.
+        """Delete the directory of a log whose creation was interrupted; it has no records."""
+        # The metadata file itself may be torn: no append preceded its flush.
         others = [name for name in self.storage.list(directory) if name != PARTITION_METADATA]
         if any(self.storage.size(f"{directory}/{name}") > 0 for name in others):
             raise StorageError(
@@ -195,9 +195,9 @@ class LogManager:
         self.storage.delete_directory(directory)
 
     def close(self, now_ms: int) -> None:
-        """Flush and close every log, write the checkpoints and the mark of a clean stop; waits for the medium.
+        """Flush and close every log, write the checkpoints and mark a clean stop; waits for the medium.
 
-        Raises: StorageError: the first trouble; the rest was closed nevertheless, and the next start repairs.
+        Raises: StorageError: the first one; the other logs are closed, and the next start repairs them.
         """
         if not self._is_open:
             return
@@ -210,9 +210,9 @@ class LogManager:
             self._abandon()
 
     def _flush_all(self, now_ms: int) -> None:
-        """Flush every log, all of them together: one after the other, thousands would take half a minute.
+        """Flush all logs together: one by one, thousands would take half a minute.
 
-        Raises: StorageError: the first one; the other logs were flushed nevertheless.
+        Raises: StorageError: the first one; the other logs are flushed.
         """
         first_error: StorageError | None = None
         flushes = []
@@ -230,7 +230,7 @@ class LogManager:
             flush.finish()
 
     def abandon(self) -> None:
-        """Let go of everything as a killed process would: nothing is flushed, no mark is written."""
+        """Close all files without flushing or marking a clean stop, as if the process was killed."""
         self._is_open = False
         self._abandon()
 
@@ -250,7 +250,7 @@ class LogManager:
     ) -> PartitionLog:
         """Create the log of a new partition; it takes appends after `note_registered`.
 
-        Raises: InvalidArgument: it exists. StorageError: there is no room; nothing was made.
+        Raises: InvalidArgument: it exists. StorageError: there is no room; nothing was created.
         """
         (log,) = self.build(topic, [partition], topic_id, now_ms, config)
         self.add(log)
@@ -259,16 +259,18 @@ class LogManager:
     def build(
         self, topic: str, partitions: Iterable[int], topic_id: bytes, now_ms: int, config: LogConfig | None = None
     ) -> list[PartitionLog]:
-        """Make the files of new partitions, perhaps in a thread; the logs are to be given to `add`, on the loop.
+        """Create the files of new partitions, perhaps in a thread; pass the logs to `add`, on the loop.
 
-        Raises: InvalidArgument: one exists. StorageError: there is no room; nothing was made.
+        Raises: InvalidArgument: one exists. StorageError: there is no room; nothing was created.
         """
         logs: list[PartitionLog] = []
         try:
             for tp in (TopicPartition(topic, partition) for partition in partitions):
                 logs += [self._build(tp, topic_id, now_ms, config)]
         except StorageError:
-            self.discard(logs)
+            for log in logs:
+                log.abandon()
+                self.storage.delete_directory(log.directory)
             raise
         return logs
 
@@ -281,34 +283,25 @@ class LogManager:
             metadata = f"{directory}/{PARTITION_METADATA}"
             self.storage.write(metadata, pack_partition_metadata(topic_id))
             log = PartitionLog(self.storage, directory, *tp, topic_id, config=config or self.config, now_ms=now_ms)
-            log.metadata_to_sync = metadata
+            log.require_registration(metadata)
         except StorageError:
             self.storage.delete_directory(directory)
             raise
         return log
 
     def add(self, *logs: PartitionLog) -> None:
-        """Take logs in that `build` made."""
+        """Add logs that `build` created."""
         self._logs.update((TopicPartition(log.topic, log.partition), log) for log in logs)
 
-    def discard(self, logs: Iterable[PartitionLog]) -> None:
-        """Delete the files of logs that `build` made and that were not added.
-
-        Raises: StorageError.
-        """
-        for log in logs:
-            log.abandon()
-            self.storage.delete_directory(log.directory)
-
     def delete(self, topic: str, partition: int, now_ms: int) -> None:
-        """Take a partition's log away: its name is free at once, its files go when `deletions_due`.
+        """Remove a partition's log: its name is free at once, its files are deleted by `deletions_due`.
 
         Raises: KeyError: there is none. StorageError.
         """
         self.prepare_delete(topic, [partition], now_ms).do()
 
     def prepare_delete(self, topic: str, partitions: Iterable[int], now_ms: int) -> Work:
-        """Take logs of a topic away; the work frees their names, and their files go when `deletions_due`.
+        """Remove logs of a topic; the work frees their names, `deletions_due` deletes their files.
 
         Raises: KeyError: there is none of that number.
         """
@@ -316,7 +309,7 @@ class LogManager:
         due_ms = now_ms
         for partition in partitions:
             log = self._logs.pop(TopicPartition(topic, partition))
-            suffix = f"-{partition}.{self._rng.randbytes(16).hex()}{_DOOMED}"
+            suffix = f"-{partition}.{self._rng.randbytes(16).hex()}{_DELETED}"
             renames.append((log.directory, topic[: _LONGEST_NAME - len(suffix)] + suffix))
             due_ms = now_ms + log.config.file_delete_delay_ms
             log.abandon()
@@ -326,26 +319,14 @@ class LogManager:
                 self.storage.rename(source, target)
 
         def finish() -> None:
-            self._doomed.append((due_ms, [], [target for _, target in renames]))
+            self._deletions.append((due_ms, [], [target for _, target in renames]))
 
         return Work(f"rename the directories of {len(renames)} partitions of {topic}", run, finish)
 
     # --- periodic work ------------------------------------------------------------------------------------------------
 
-    def apply_retention(self, now_ms: int) -> int:
-        """Take the segments that are too old or too many out of their logs; gives how many logs had some.
-
-        Raises: StorageError.
-        """
-        count = 0
-        for work in self.retention_due(now_ms):
-            if work is not None:
-                work.do()
-                count += 1
-        return count
-
     def retention_due(self, now_ms: int) -> Iterator[Work | None]:
-        """The removal of what is too old or too much, one log at a time; None for a log that keeps all it has.
+        """Yield the removal of segments that are too old or too many, log by log; None for a log without any.
 
         Raises: StorageError.
         """
@@ -355,10 +336,10 @@ class LogManager:
             yield None if removal is None else self._removal_work(removal, now_ms + log.config.file_delete_delay_ms)
 
     def _removal_work(self, removal: Removal, due_ms: int) -> Work:
-        return Work(removal.what, removal.run, lambda: self._doomed.append((due_ms, removal.files, [])))
+        return Work(removal.what, removal.run, lambda: self._deletions.append((due_ms, removal.files, [])))
 
     def flush_due(self, now_ms: int) -> list[Work]:
-        """The flushes that flush.ms or a rolled segment asks for.
+        """Return the flushes required by flush.ms or a rolled segment.
 
         Raises: StorageError.
         """
@@ -366,8 +347,8 @@ class LogManager:
         return [work for work in due if work is not None]
 
     def deletions_due(self, now_ms: int) -> Work | None:
-        """The deletion of files and directories whose delay is over, None when there are none."""
-        due = [doomed for doomed in self._doomed if doomed[0] <= now_ms]
+        """Return the deletion of files and directories whose delay is over, None if there are none."""
+        due = [deleted for deleted in self._deletions if deleted[0] <= now_ms]
         if not due:
             return None
 
@@ -379,12 +360,12 @@ class LogManager:
                     self.storage.delete_directory(path)
 
         def finish() -> None:
-            self._doomed = [doomed for doomed in self._doomed if doomed not in due]
+            self._deletions = [deleted for deleted in self._deletions if deleted not in due]
 
         return Work(f"delete the files of {len(due)} removals", run, finish)
 
     def prepare_checkpoint(self) -> Work:
-        """The writing of the recovery points, log starts and high watermarks as they are now."""
+        """Return the write of the present recovery points, log starts and high watermarks."""
         logs = self._logs.items()
         files = {
             RECOVERY_POINTS: pack_offsets({tp: log.recovery_point for tp, log in logs}),
@@ -398,7 +379,7 @@ class LogManager:
         def run() -> None:
             with self._writing:
                 if number < self._written:
-                    return  # a later one overtook this
+                    return  # a later one was written first
                 for path, content in files.items():
                     write_atomically(self.storage, path, content)
                 self._written = number
@@ -413,10 +394,10 @@ class LogManager:
         self.prepare_checkpoint().do()
 
     def expire_producers(self, now_ms: int) -> int:
-        """Forget the producer ids that were idle for `producer.id.expiration.ms`; gives how many."""
+        """Remove the producer ids idle for `producer.id.expiration.ms`; return their number."""
         return sum(log.producers.expire(now_ms, self._producer_expiration_ms) for log in self._logs.values())
 
     def release_idle(self) -> None:
-        """Give back the file handles of segments that are no longer appended to; reads open them again."""
+        """Release the file handles of sealed segments; reads open them again."""
         for log in self._logs.values():
             log.release_idle()

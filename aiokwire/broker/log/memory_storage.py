@@ -1,5 +1,4 @@
-"""Files in memory: for brokers without a data directory, and for tests, which take its room away, crash it, and look at
-what is left."""
+"""Files in memory: for brokers without a data directory, and for tests of full disks and crashes."""
 
 from __future__ import annotations
 
@@ -15,14 +14,14 @@ from aiokwire.threads import call_for_each
 
 
 class MemoryFile:
-    """A file of `MemoryStorage`: what it holds, and how much of that survives a crash for sure."""
+    """A file of `MemoryStorage`: its content, and how much of it survives a crash."""
 
     __slots__ = ("_storage", "data", "modified_ms", "synced")
 
     def __init__(self, storage: MemoryStorage) -> None:
         self._storage = storage
         self.data = bytearray()
-        self.synced = 0  # bytes from the start that were flushed and not cut off since
+        self.synced = 0  # flushed bytes from the start
         self.modified_ms = wall_ms()
 
     def pread(self, size: int, position: int) -> bytes:
@@ -49,18 +48,25 @@ class MemoryFile:
         del self.data[size:]
         self.synced = min(self.synced, size)
 
+    def sync(self) -> None:
+        self.synced = len(self.data)
+
+    def replace(self, data: bytearray) -> None:
+        self.data = data
+        self.sync()
+
     def size(self) -> int:
         return len(self.data)
 
     def close(self) -> None:
-        """The content stays with the storage."""
+        """Nothing to do: the content stays in the storage."""
 
 
 class MemoryStorage:
     """Files in memory, with the faults that a disk has.
 
-    `capacity`: bytes that fit in all; set it at any time to make the "disk" full, None for no limit. `crash()` is a
-    power failure. A storage outlives the broker that used it, as a disk does.
+    `capacity`: total bytes, which may change at any time; None for no limit. `crash()` is a power failure. A storage
+    outlives the broker that used it, as a disk does.
     """
 
     def __init__(self, *, capacity: int | None = None) -> None:
@@ -73,7 +79,7 @@ class MemoryStorage:
         return f"<MemoryStorage {len(self.files)} files>"
 
     def room(self, more: int) -> int:
-        """Bytes that are left after `more` are taken; negative by what is missing."""
+        """Return 0 if `more` bytes fit, else the missing bytes as a negative number."""
         if self.capacity is None or more <= 0:
             return 0
         return min(self.capacity - sum(len(file.data) for file in list(self.files.values())) - more, 0)
@@ -84,14 +90,13 @@ class MemoryStorage:
         return self.capacity, max(self.capacity - sum(len(file.data) for file in list(self.files.values())), 0)
 
     def crash(self, rng: random.Random) -> None:
-        """Lose what was not flushed: each file keeps its flushed bytes, some of the others, and maybe garbage."""
+        """Lose unflushed content: each file keeps its flushed bytes, some of the others, and maybe garbage."""
         self._locked = False
         for file in self.files.values():
             kept = rng.randint(file.synced, len(file.data))
             torn = rng.randint(0, min(len(file.data) - kept, 200))
             garbage = rng.randbytes(torn) if rng.random() < 0.5 else bytes(torn)
-            file.data = file.data[:kept] + garbage
-            file.synced = len(file.data)
+            file.replace(file.data[:kept] + garbage)
 
     def lock(self) -> None:
         if self._locked:
@@ -122,7 +127,7 @@ class MemoryStorage:
 
     def sync(self, path: str) -> None:
         if (file := self.files.get(path)) is not None:
-            file.synced = len(file.data)
+            file.sync()
 
     def sync_directory(self, path: str) -> None:
         """Names are durable at once: only content can be lost."""
@@ -165,7 +170,7 @@ class MemoryStorage:
             self._forget(path)
 
     def list(self, path: str) -> list[str]:
-        return sorted(self._directories.get(path, ()))  # the same in every simulated run
+        return sorted(self._directories.get(path, ()))  # sorted: the same in every simulated run
 
     def is_directory(self, path: str) -> bool:
         return path in self._directories

@@ -1,8 +1,8 @@
-"""What a partition knows of its idempotent and transactional producers.
+"""The state of a partition's idempotent and transactional producers.
 
 A retried batch is recognised among the last five of its producer, a gap in the sequence is refused, an old epoch is
-fenced; the first offset of each open transaction bounds the last stable offset. Saved as `<offset>.snapshot`, where,
-as in Kafka, only the last batch of each producer is kept.
+fenced; the first offset of each open transaction bounds the last stable offset. Saved as `<offset>.snapshot`, which, as
+in Kafka, has only the last batch of each producer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, CorruptRecord, error_for
 from aiokwire.records import crc32c
 
-DUPLICATE_WINDOW = 5  # as many batches as a producer may have in flight
+DUPLICATE_WINDOW = 5  # batches that a producer may have in flight
 NO_SEQUENCE = -1
 NO_EPOCH = -1
 MAX_SEQUENCE = 2**31 - 1
@@ -30,7 +30,7 @@ _SNAPSHOT_VERSION = 1
 
 
 class ProducedBatch(NamedTuple):
-    """A batch that is in the log, for recognising it when it comes again."""
+    """A batch in the log, to recognise its duplicates."""
 
     first_sequence: int
     last_sequence: int
@@ -60,10 +60,40 @@ class ProducerState:
     def last_offset(self) -> int:
         return self.batches[-1].last_offset if self.batches else -1
 
-    def enter_epoch(self, epoch: int) -> None:
-        if epoch != self.epoch:
-            self.epoch = epoch
-            self.batches.clear()
+    def note(self, batch: Batch, base_offset: int, last_offset: int) -> None:
+        """Account for an appended data batch."""
+        if batch.producer_epoch != self.epoch:
+            self._enter_epoch(batch.producer_epoch)
+        self.last_timestamp = batch.max_timestamp
+        if batch.base_sequence >= 0:
+            last = advance(batch.base_sequence, last_offset - base_offset)
+            self.batches.append(ProducedBatch(batch.base_sequence, last, base_offset, last_offset, batch.max_timestamp))
+
+    def open_transaction(self, offset: int) -> None:
+        self.transaction_start = offset
+
+    def complete(self, batch: Batch, coordinator_epoch: int) -> int:
+        """Account for a marker; return the start of the transaction, -1 if there was none."""
+        if batch.producer_epoch != self.epoch:
+            self._enter_epoch(batch.producer_epoch)
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = batch.max_timestamp
+        start, self.transaction_start = self.transaction_start, -1
+        return start
+
+    def _enter_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.batches.clear()
+
+    def recall(self, batches: Iterable[ProducedBatch]) -> None:
+        """Set the last batches."""
+        self.batches = deque(batches, maxlen=DUPLICATE_WINDOW)
+
+    def restore(self, last_timestamp: int, coordinator_epoch: int, transaction_start: int) -> None:
+        """Set the fields of a snapshot."""
+        self.last_timestamp = last_timestamp
+        self.coordinator_epoch = coordinator_epoch
+        self.transaction_start = transaction_start
 
 
 class ProducerStates:
@@ -79,19 +109,19 @@ class ProducerStates:
         return len(self.states)
 
     def clear(self) -> None:
-        """Forget everyone."""
+        """Remove every producer."""
         self.states.clear()
         self._open.clear()
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction starts."""
+        """The start of the oldest open transaction."""
         return next(iter(self._open.values()), None)
 
     def check(self, batch: Batch, *, from_client: bool = True) -> ProducedBatch | None:
-        """Decide on a batch before it is appended; gives the earlier one when it is in the log already.
+        """Check a batch before it is appended; return the earlier one if it is a duplicate.
 
-        What a coordinator appends has no sequence: only its epoch counts.
+        Batches of coordinators have no sequence: only their epoch is checked.
 
         Raises: BrokerError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
         """
@@ -131,20 +161,15 @@ class ProducerStates:
         )
 
     def note(self, batch: Batch, base_offset: int, last_offset: int) -> None:
-        """Take note of a data batch that was appended at these offsets."""
+        """Account for a data batch that was appended at these offsets."""
         state = self._state_of(batch)
-        state.last_timestamp = batch.max_timestamp
-        if batch.base_sequence >= 0:
-            last = advance(batch.base_sequence, last_offset - base_offset)
-            state.batches.append(
-                ProducedBatch(batch.base_sequence, last, base_offset, last_offset, batch.max_timestamp)
-            )
+        state.note(batch, base_offset, last_offset)
         if batch.is_transactional and state.transaction_start < 0:
-            state.transaction_start = base_offset
+            state.open_transaction(base_offset)
             self._open[batch.producer_id] = base_offset
 
     def recall(self, batches: Iterable[Batch]) -> None:
-        """Add batches of the log, in order, that a snapshot left out of the producers' windows."""
+        """Add batches of the log, in order, that a snapshot does not have."""
         found: dict[int, list[ProducedBatch]] = {}
         for batch in batches:
             state = self.states.get(batch.producer_id)
@@ -156,15 +181,12 @@ class ProducerStates:
             )
         for producer_id, recalled in found.items():
             state = self.states[producer_id]
-            if recalled[-1].last_offset == state.last_offset:  # else these are not the latest
-                state.batches = deque(recalled, maxlen=DUPLICATE_WINDOW)
+            if recalled[-1].last_offset == state.last_offset:  # otherwise these are not the latest
+                state.recall(recalled)
 
     def complete(self, batch: Batch, marker: Marker, offset: int) -> AbortedTransaction | None:
-        """Take note of a marker that was appended; gives the transaction that it aborted."""
-        state = self._state_of(batch)
-        state.coordinator_epoch = marker.coordinator_epoch
-        state.last_timestamp = batch.max_timestamp
-        start, state.transaction_start = state.transaction_start, -1
+        """Account for an appended marker; return the transaction that it aborted."""
+        start = self._state_of(batch).complete(batch, marker.coordinator_epoch)
         self._open.pop(batch.producer_id, None)
         if start < 0 or marker.is_commit:
             return None
@@ -175,11 +197,10 @@ class ProducerStates:
         state = self.states.get(batch.producer_id)
         if state is None:
             state = self.states[batch.producer_id] = ProducerState(batch.producer_id, batch.producer_epoch)
-        state.enter_epoch(batch.producer_epoch)
         return state
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget the producers that were idle for so long and have no open transaction; gives how many."""
+        """Remove idle producers without an open transaction; return their number."""
         gone = [
             state.producer_id
             for state in self.states.values()
@@ -192,7 +213,7 @@ class ProducerStates:
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
     def pack(self) -> bytes:
-        """The content of a snapshot file."""
+        """Return the content of a snapshot file."""
         entries = b"".join(
             _SNAPSHOT_ENTRY.pack(
                 state.producer_id,
@@ -210,7 +231,7 @@ class ProducerStates:
         return _SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, crc32c(body)) + body
 
     def unpack(self, content: bytes) -> None:
-        """Replace everything by what a snapshot says.
+        """Replace all producers by those of a snapshot.
 
         Raises: CorruptRecord: nothing was replaced.
         """
@@ -227,9 +248,7 @@ class ProducerStates:
         for fields in _SNAPSHOT_ENTRY.iter_unpack(content[head:]):
             producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, start = fields
             state = self.states[producer_id] = ProducerState(producer_id, epoch)
-            state.last_timestamp = timestamp
-            state.coordinator_epoch = coordinator_epoch
-            state.transaction_start = start
+            state.restore(timestamp, coordinator_epoch, start)
             if sequence != NO_SEQUENCE:
                 first = retreat(sequence, delta)
                 state.batches.append(ProducedBatch(first, sequence, offset - delta, offset, timestamp))
@@ -238,12 +257,12 @@ class ProducerStates:
 
 
 def advance(sequence: int, by: int) -> int:
-    """The sequence number that comes `by` later; after the greatest comes 0."""
+    """Return the sequence number `by` later; 0 follows the greatest."""
     later = sequence + by
     return later - MAX_SEQUENCE - 1 if later > MAX_SEQUENCE else later
 
 
 def retreat(sequence: int, by: int) -> int:
-    """The sequence number that came `by` earlier."""
+    """Return the sequence number `by` earlier."""
     earlier = sequence - by
     return earlier + MAX_SEQUENCE + 1 if earlier < 0 else earlier

@@ -1,7 +1,7 @@
-"""Opening a partition's directory: what a clean stop left is trusted, after anything else the log is checked.
+"""Opens a partition's directory; unless it was closed cleanly, the log is checked.
 
 Order and rules follow Kafka's LogLoader. Recovery never trusts an index: from the segment of the recovery point on it
-reads every batch, checks its CRC, cuts the log at the first byte that is wrong, and rebuilds what is derived from it.
+reads every batch, checks its CRC, truncates the log at the first damaged byte, and rebuilds indexes and producers.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from aiokwire.errors import CorruptRecord
 logger = logging.getLogger(__name__)
 
 SNAPSHOT = ".snapshot"
-# So much of the end of a log is searched for batches that producers may send again.
+# The part of a log's end that is searched for batches that producers may retry.
 REMEMBERED_BYTES = 256 * 1024
 _LEFTOVERS = (DELETED, ".cleaned", ".tmp")
 
 
 class Cut(NamedTuple):
-    """What recovery took off the end of a log."""
+    """The part of a log that recovery cut off."""
 
-    offset: int  # of the first record that is gone, the log's end now
+    offset: int  # of the first lost record, now the end of the log
     known_end: int  # the log reached at least to here
     size: int  # bytes
     cause: str
-    is_torn: bool  # nothing but an append that did not finish
+    is_torn: bool  # only an append that did not finish
 
 
 class LoadedLog(NamedTuple):
-    """What a partition's directory holds."""
+    """The content of a partition's directory."""
 
     segments: list[Segment]
     log_start_offset: int
@@ -87,7 +87,7 @@ def load_log(
         segment.create()
         segments, end, checked_from = [segment], start, start
         for offset in list(snapshots.offsets):
-            snapshots.delete(offset)  # of producers whose records are gone, perhaps with open transactions
+            snapshots.delete(offset)  # their records are gone: they may have open transactions
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
     snapshots.delete_strays([segment.base_offset for segment in segments], end)
@@ -109,12 +109,12 @@ def _find_segments(storage: Storage, directory: str, names: Set[str], now_ms: in
 
 
 def _first_suspect(segments: list[Segment], names: Set[str], *, clean: bool, recovery_point: int) -> int | None:
-    """The first segment whose content must be checked, None when all can be trusted."""
+    """Return the first segment that must be checked, None if all can be trusted."""
     for index, segment in enumerate(segments):
         if segment.size and not segment.has_indexes(names):
             return index
         is_last = index == len(segments) - 1
-        # A flush leaves out the indexes of what was the active segment: the one that it ended with is checked, too.
+        # A flush leaves out the indexes of the active segment: the last flushed segment is checked, too.
         if not clean and (is_last or segments[index + 1].base_offset >= recovery_point):
             return index
     return None
@@ -123,14 +123,14 @@ def _first_suspect(segments: list[Segment], names: Set[str], *, clean: bool, rec
 def _recover(
     segments: list[Segment], index: int, epochs: LeaderEpochs, interval: int, recovery_point: int
 ) -> tuple[int, Cut | None]:
-    """Check the segments from `index` on, cut off what is damaged; gives the first checked base offset, and the cut."""
+    """Check the segments from `index` on, cut off damage; return the first checked base offset, and the cut."""
     first = end = segments[index].base_offset
     cut = None
     epochs.truncate_from_end(first)
     while index < len(segments):
         segment, whole = segments[index], segments[index].size
         following = segments[index + 1].base_offset if index + 1 < len(segments) else None
-        # A hole is what a lost write leaves, if its end happened to be the end of a batch.
+        # A lost write leaves a hole if it ended at the end of a batch.
         if segment.base_offset != end and (segment.base_offset < end or end >= recovery_point):
             cause = f"the segment after offset {end} begins at {segment.base_offset}"
             cut = Cut(end, segment.base_offset, 0, cause, is_torn=False)
@@ -158,7 +158,7 @@ def _recover(
 
 
 def _whole_cut(cut: Cut | None, end: int, known_end: int) -> Cut | None:
-    """The cut, with what is known from elsewhere of where the log ended."""
+    """Return the cut, with the known end of the log."""
     if cut is not None:
         return cut._replace(known_end=max(cut.known_end, known_end), is_torn=cut.is_torn and known_end <= end)
     if end < known_end:
@@ -217,7 +217,7 @@ class SnapshotFiles:
             self._storage.delete(self.forget(offset))
 
     def forget(self, offset: int) -> str:
-        """The path of the snapshot at `offset`, if there is one: the caller deletes it."""
+        """Remove the snapshot at `offset`; return its path, which the caller deletes."""
         if offset in self.offsets:
             self.offsets.remove(offset)
         return self.path(offset)
@@ -231,7 +231,7 @@ class SnapshotFiles:
                 self.delete(offset)
 
     def load_newest(self, producers: ProducerStates, upto: int) -> int | None:
-        """Load the newest sound snapshot at or below `upto`, deleting damaged ones; gives its offset."""
+        """Load the newest undamaged snapshot at or below `upto`, delete damaged ones; return its offset."""
         for offset in reversed([offset for offset in self.offsets if offset <= upto]):
             try:
                 producers.unpack(self._storage.read(self.path(offset)) or b"")
@@ -243,17 +243,12 @@ class SnapshotFiles:
 
 
 def restore_producers(
-    producers: ProducerStates,
-    segments: list[Segment],
-    snapshots: SnapshotFiles,
-    end: int,
-    *,
-    rebuilt_from: int | None,
+    producers: ProducerStates, segments: list[Segment], snapshots: SnapshotFiles, end: int, *, rebuilt_from: int | None
 ) -> None:
     """Bring the producers' state to `end`: the newest snapshot, then the batches after it.
 
-    From `rebuilt_from` on (a segment's base; None for nowhere) snapshots are taken anew and the transaction indexes,
-    which were emptied, are filled again.
+    From `rebuilt_from` on (a segment's base; None: nowhere) snapshots are rewritten, and the emptied transaction
+    indexes are rebuilt.
     """
     if rebuilt_from is not None:
         for offset in [offset for offset in snapshots.offsets if offset > rebuilt_from]:
@@ -276,9 +271,9 @@ def restore_producers(
 
 
 def _remember(producers: ProducerStates, segments: list[Segment], upto: int) -> None:
-    """Find the batches before the last one of each producer again: a snapshot, in Kafka's format, has only the last.
+    """Read the batches before the last one of each producer: a snapshot, in Kafka's format, has only the last.
 
-    A producer that did not hear of five batches before the broker stopped sends all five again.
+    A producer without responses to its last five batches retries all five.
     """
     below = [segment for segment in segments if segment.base_offset < upto]
     if below:

@@ -1,4 +1,4 @@
-"""How many of a log's oldest segments go, and what becomes of their files. Decides only; the log acts."""
+"""The number of a log's oldest segments to remove, and the removal of their files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aiokwire.broker.log.work import Work
 
 
 class Removal(Work):
-    """Segments that are out of their log: `run` renames their files, so that no start finds them."""
+    """Segments removed from their log: `run` renames their files, so that no start finds them."""
 
     __slots__ = ("files",)
 
@@ -27,9 +27,9 @@ class Removal(Work):
 
 
 def plan_retention(segments: Sequence[Segment], log_start_offset: int, config: LogConfig, now_ms: int) -> int:
-    """The number of segments, from the oldest on, that are too old, too many, or below the log's start.
+    """Return the number of oldest segments that are too old, too many, or below the log's start.
 
-    All of them means that the active one goes as well: the log rolls first. An empty active segment stays.
+    If it includes the active one, the log rolls first. An empty active segment stays.
     """
     last = len(segments) - (segments[-1].size == 0)
     count = 0

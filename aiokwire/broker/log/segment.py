@@ -1,6 +1,6 @@
 """One segment of a partition: a file of batches, back to back, with its indexes.
 
-Only the last segment of a log is appended to. Earlier ones keep their file and indexes closed until they are read.
+Only the last segment of a log is appended to. The file and indexes of earlier ones are closed until they are read.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ INDEX_SUFFIXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 SUFFIXES = (LOG, *INDEX_SUFFIXES)
 
 NO_TIMESTAMP = -1
-MAX_RELATIVE_OFFSET = 2**31 - 1  # what the index entries can hold
+MAX_RELATIVE_OFFSET = 2**31 - 1  # the greatest in an index entry
 
 
 class ReadResult(NamedTuple):
-    """What a read found: batches back to back, the last one possibly cut off.
+    """Batches back to back, the last one possibly cut off.
 
     Every offset in `data` is below `upper_bound`.
     """
@@ -76,7 +76,7 @@ class Segment:
     def __repr__(self) -> str:
         return f"<Segment {self.name} {self.size} bytes>"
 
-    # --- its files, opened when they are needed -----------------------------------------------------------------------
+    # --- files, opened at first use -----------------------------------------------------------------------------------
 
     @property
     def file(self) -> StoredFile:
@@ -105,7 +105,7 @@ class Segment:
         return self._txn_index
 
     def has_indexes(self, names: Set[str]) -> bool:
-        """Whether the index files that every written segment has are among the names in its directory."""
+        """Return whether the index files of every written segment are among the names in its directory."""
         stem = f"{self.base_offset:020d}"
         return stem + OFFSET_INDEX in names and stem + TIME_INDEX in names
 
@@ -115,7 +115,7 @@ class Segment:
         Raises: StorageError.
         """
         file = self.file
-        if file.size():  # the remains of an earlier attempt that failed half way
+        if file.size():  # left by an earlier attempt that failed
             file.truncate(0)
         self.size = 0
         self._offset_index = OffsetIndex(self.base_offset)
@@ -125,9 +125,9 @@ class Segment:
         self._first_timestamp = NO_TIMESTAMP
 
     def save_indexes(self) -> None:
-        """Write what the index files lack; an index that nobody opened lacks nothing.
+        """Update the index files; an index that was not opened is up to date.
 
-        Raises: StorageError: the rest is written at the next call.
+        Raises: StorageError: the next call writes the rest.
         """
         if self._offset_index is not None:
             self._offset_index.save(self.storage, self.name + OFFSET_INDEX)
@@ -146,11 +146,11 @@ class Segment:
         self.save_indexes()
 
     def paths(self) -> list[str]:
-        """The files of this segment, for a flush."""
+        """Return the files of this segment, for a flush."""
         return [self.name + suffix for suffix in SUFFIXES]
 
     def release(self) -> None:
-        """Give the file handle and the index memory back; for segments that are no longer appended to."""
+        """Release the file handle and the index memory of a sealed segment."""
         self.save_indexes()
         self.close()
         self._offset_index = self._time_index = self._txn_index = None
@@ -161,7 +161,7 @@ class Segment:
             file.close()
 
     def retire(self) -> list[str]:
-        """Rename the files so that no start finds them as a segment, and give back what is to be deleted later."""
+        """Rename the files so that no start finds them, and return the new names, to be deleted later."""
         self.close()
         gone = []
         for path in self.paths():
@@ -188,7 +188,7 @@ class Segment:
         return self._first_timestamp
 
     def largest_timestamp(self) -> int:
-        """What retention by time goes by: the greatest timestamp, or when the file was written."""
+        """Return the timestamp for retention: the greatest one, or when the file was written."""
         timestamp = self.latest[0]
         return timestamp if timestamp >= 0 else self.storage.modified_ms(self.name + LOG)
 
@@ -215,14 +215,14 @@ class Segment:
     # --- append -------------------------------------------------------------------------------------------------------
 
     def write(self, data: Buffer) -> None:
-        """Append bytes; `note` says afterwards which batches they were.
+        """Append bytes; `note` is called for their batches afterwards.
 
-        Raises: StorageError: the segment is as it was.
+        Raises: StorageError: the segment is unchanged.
         """
         append_exactly(self.file, data, self.size)
 
     def note(self, size: int, last_offset: int, max_timestamp: int, index_interval: int) -> None:
-        """Account for one batch that was written at the end."""
+        """Account for one batch written at the end."""
         latest = self.latest
         if max_timestamp > latest[0]:
             self._latest = latest = (max_timestamp, last_offset)
@@ -238,19 +238,19 @@ class Segment:
     # --- read ---------------------------------------------------------------------------------------------------------
 
     def walk(self, position: int, *, verify: bool = False) -> Iterator[StoredBatch]:
-        """The batches from a position on, headers only."""
+        """Return the headers of the batches from a position on."""
         if position >= self.size:
             return iter(())  # an idle partition takes no file handle
         return walk(self.file, position, self.size, verify=verify)
 
     def find(self, offset: int) -> StoredBatch | None:
-        """The first batch that ends at or after `offset`."""
+        """Return the first batch that ends at or after `offset`."""
         return find(self.file, self.offset_index.floor(offset), self.size, offset)
 
     def read(self, offset: int, max_bytes: int, *, upto: int, next_base: int, min_one: bool) -> ReadResult | None:
-        """Bytes from the batch that holds `offset` on, of batches below `upto`; None when this segment has none.
+        """Return bytes from the batch with `offset` on, of batches below `upto`; None if there are none.
 
-        `next_base` is where the log goes on after this segment.
+        `next_base` is the base offset of the next segment, or the end of the log.
         """
         first = self.find(offset)
         if first is None or first.base_offset >= upto:
@@ -264,10 +264,10 @@ class Segment:
         length = min(available, max_bytes)
         if length < first.size:
             if not min_one:
-                return ReadResult(b"", offset)  # a piece of one batch helps nobody
+                return ReadResult(b"", offset)  # a part of one batch is useless
             length = first.size
         if length < available:
-            # end at a batch if the index knows one near: what is cut off would be read and sent twice
+            # End at a batch if the index has one nearby: a cut batch would be read and sent twice.
             boundary = self.offset_index.floor_position(first.position + length)
             length = max(boundary - first.position, first.size) if boundary > first.position else length
         data = self.file.pread(length, first.position)
@@ -292,7 +292,7 @@ class Segment:
         self._resume()
 
     def _resume(self) -> None:
-        """Read back what the indexes do not say of the batches after the last entry."""
+        """Read the batches after the last index entry."""
         self._first_timestamp = None
         self._latest = None
         latest = self.latest
@@ -304,7 +304,7 @@ class Segment:
         self._since_index = self.size - start
 
     def resume(self) -> int:
-        """Prepare a cleanly closed segment for appends and give back the offset after its last batch."""
+        """Prepare a cleanly closed segment for appends; return the offset after its last batch."""
         end = self.base_offset
         position = 0
         for batch in self.walk(self.offset_index.last_position):
@@ -317,18 +317,18 @@ class Segment:
         return end
 
     def end_offset(self) -> int:
-        """The offset after the last batch, read from the file."""
+        """Return the offset after the last batch, read from the file."""
         end = self.base_offset
         for batch in self.walk(self.offset_index.last_position):
             end = batch.last_offset + 1
         return end
 
     def rebuild(self, index_interval: int, *, gaps_below: int, next_base: int | None) -> Iterator[StoredBatch]:
-        """Check every batch, rebuild the indexes, cut at the first byte that is wrong; gives the good batches.
+        """Check every batch, rebuild the indexes, cut at the first damaged byte; yield the valid batches.
 
         No checksum covers a batch's base offset: it must follow from the batch before, except below `gaps_below`,
-        where compaction may have left gaps, and end below `next_base`. Whether something was cut shows in `size`
-        and `damage`, once the iterator is exhausted.
+        where compaction may have left gaps, and end below `next_base`. After the last batch `size` and `damage` show
+        whether the file was cut.
         """
         whole, self.size = self.size, 0
         self._offset_index = OffsetIndex(self.base_offset)

@@ -1,7 +1,7 @@
-"""The only place of the broker that touches files; everything else names them by paths relative to the data directory.
+"""The only place of the broker that touches files; paths are relative to the data directory.
 
-`DiskStorage` is a directory; `memory_storage` has the one that keeps everything in the process. Errors of the operating
-system end here as `StorageError`.
+`DiskStorage` is a directory; `memory_storage` keeps files in the process. Errors of the operating system become
+`StorageError` here.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from aiokwire.threads import call_for_each
 
 Buffer = bytes | bytearray | memoryview
 
-# Files that `sync_all` flushes at the same time. A journaling file system commits what waits for it together: a sixth
-# of the time on ext4. More threads gain nothing.
+# Files that `sync_all` flushes at the same time. A journaling file system commits waiting flushes together: a sixth of
+# the time on ext4. More threads gain nothing.
 SYNC_THREADS = 16
 
-# Flushes the size too where it has changed, but no timestamps; macOS does not have it.
+# Flushes content and size, but no timestamps; macOS does not have it.
 _sync_content: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 
@@ -31,10 +31,10 @@ class StoredFile(Protocol):
     """An open file that is read and written at given positions."""
 
     def pread(self, size: int, position: int) -> bytes:
-        """Up to `size` bytes; fewer at the end of the file."""
+        """Return up to `size` bytes; fewer at the end of the file."""
 
     def pwrite(self, data: Buffer, position: int) -> int:
-        """Write what there is room for and give back how much that was.
+        """Write as many bytes as fit and return their number.
 
         Raises: StorageError: nothing could be written.
         """
@@ -61,13 +61,13 @@ class Storage(Protocol):
         """Open for reading and writing, creating the file when it does not exist."""
 
     def read(self, path: str) -> bytes | None:
-        """The whole file, None when there is none."""
+        """Return the content of a file, None if it does not exist."""
 
     def write(self, path: str, data: Buffer) -> None:
         """Replace the file's content; not atomic, not flushed."""
 
     def sync(self, path: str) -> None:
-        """Wait until the file's content is on the medium. A file that is gone is no error: it was deleted since."""
+        """Wait until the file's content is on the medium. Does nothing if the file has been deleted."""
 
     def sync_directory(self, path: str) -> None:
         """Wait until creations, renames and deletions in a directory are on the medium."""
@@ -75,36 +75,36 @@ class Storage(Protocol):
     def sync_all(self, paths: Sequence[str]) -> None:
         """`sync` of many files, several at a time: the medium takes their writes together.
 
-        Raises: StorageError: the first one; the other files were flushed nevertheless.
+        Raises: StorageError: the first one; the other files are flushed.
         """
 
     def sync_directories(self, paths: Sequence[str]) -> None:
         """`sync_directory` of many directories, as `sync_all`."""
 
     def rename(self, source: str, target: str) -> None:
-        """Atomic; a file that has the target's name is replaced."""
+        """Rename atomically; an existing target is replaced."""
 
     def delete(self, path: str) -> None:
-        """Delete a file; one that is gone already is no error."""
+        """Delete a file, if it exists."""
 
     def list(self, path: str) -> list[str]:
-        """Names in a directory, in no order; none when there is no such directory."""
+        """Return the names in a directory, in any order; none if it does not exist."""
 
     def is_directory(self, path: str) -> bool: ...
 
     def make_directory(self, path: str) -> None: ...
 
     def delete_directory(self, path: str) -> None:
-        """Delete a directory with all that is in it; one that is gone already is no error."""
+        """Delete a directory with its content, if it exists."""
 
     def size(self, path: str) -> int:
-        """The size of a file, -1 when there is none."""
+        """Return the size of a file, -1 if it does not exist."""
 
     def modified_ms(self, path: str) -> int:
-        """When the file was last written, in milliseconds since the epoch."""
+        """Return when the file was last written, in milliseconds since the epoch."""
 
     def space(self) -> tuple[int, int]:
-        """Bytes of the whole medium, and those that are free; -1 where there is no limit."""
+        """Return the total and the free bytes of the medium; -1 without a limit."""
 
 
 def append_exactly(file: StoredFile, data: Buffer, position: int) -> None:
@@ -116,11 +116,11 @@ def append_exactly(file: StoredFile, data: Buffer, position: int) -> None:
     try:
         written = file.pwrite(data, position)
         while written < len(data):
-            # a short write: the rest either fits after all, or says why it does not
+            # A short write: the rest fits, or raises the reason.
             written += file.pwrite(memoryview(data)[written:], position + written)
     except StorageError:
-        # Also when nothing was counted: a failed write may have left bytes. A file that cannot even be cut is safe
-        # as well: the next append writes over the remains, and recovery cuts what no append covered.
+        # A failed write may have left bytes. If truncation fails, too, the next append overwrites them, and recovery
+        # cuts the rest.
         with contextlib.suppress(StorageError):
             file.truncate(position)
         raise
@@ -147,10 +147,10 @@ def _mapped(what: str, path: str) -> Iterator[None]:
 
 
 def storage_error(what: str, path: str, error: OSError) -> StorageError:
-    """The error of the operating system, with what was tried and where."""
+    """Convert an error of the operating system; it names the operation and the path."""
     hint = ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        hint = "; nothing that was accepted is lost, and writes work again once there is room"
+        hint = "; stored records are safe, and writes work again once there is room"
     return StorageError(f"cannot {what} {path}: {error.strerror or error}{hint}")
 
 
@@ -194,7 +194,7 @@ class DiskFile:
 
 
 class DiskStorage:
-    """A data directory. Only one broker at a time has it: the lock is the system's and ends with the process."""
+    """A data directory, locked by one broker at a time; the system releases the lock with the process."""
 
     def __init__(self, root: str | Path) -> None:
         self.root = str(root)
@@ -302,7 +302,7 @@ class DiskStorage:
             os.makedirs(self._at(path), exist_ok=True)
 
     def delete_directory(self, path: str) -> None:
-        import shutil  # only here, and it loads every compression library of Python: 3 ms of the broker's start
+        import shutil  # here, because it loads every compression library of Python: 3 ms of the broker's start
 
         with _mapped("delete", self._at(path)), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self._at(path))

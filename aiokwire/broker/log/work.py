@@ -11,7 +11,7 @@ from aiokwire.broker.log.storage import Storage
 
 
 class Work:
-    """`run()` touches files only, so that it may be called in a thread; `finish()` follows on the loop."""
+    """`run()` only touches files and may run in a thread; `finish()` follows on the loop."""
 
     __slots__ = ("_finish", "_run", "what")
 
@@ -24,16 +24,16 @@ class Work:
         return f"<Work {self.what}>"
 
     def run(self) -> None:
-        """Raises: StorageError: `finish` must not be called then; the work is still due."""
+        """Raises: StorageError: the work is still due; do not call `finish`."""
         self._run()
 
     def finish(self) -> None:
-        """Note that `run` has succeeded."""
+        """Apply the result of `run`, which has succeeded."""
         if self._finish is not None:
             self._finish()
 
     def do(self) -> None:
-        """Both at once, where waiting is no harm."""
+        """Run and finish; waits for the medium."""
         self.run()
         self.finish()
 
@@ -53,7 +53,7 @@ class Flush(Work):
         lock: threading.Lock,
         finish: Callable[[], None],
     ) -> None:
-        """`paths` and `directories` are flushed, the file of `epochs` is brought up to date; `lock` is the log's."""
+        """Flushes `paths` and `directories` and updates the file of `epochs`; `lock` is the log's."""
         super().__init__(what, lambda: flush_all(storage, [self]), finish)
         self.storage = storage
         self.paths = paths
@@ -63,9 +63,9 @@ class Flush(Work):
 
 
 def flush_all(storage: Storage, flushes: Sequence[Flush]) -> None:
-    """Do many flushes together, so that the medium gets their writes at the same time; `finish` is left to the caller.
+    """Run many flushes together, so that the medium gets their writes at the same time; the caller calls `finish`.
 
-    Raises: StorageError: the first one; the other files were flushed nevertheless.
+    Raises: StorageError: the first one; the other files are flushed.
     """
     with contextlib.ExitStack() as locks:
         for flush in flushes:

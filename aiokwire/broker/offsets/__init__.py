@@ -1,6 +1,6 @@
 """Committed offsets of consumer groups, kept in `__consumer_offsets` in Kafka's format.
 
-The group coordinator stands on this: it decides who may commit, the store keeps what was committed.
+The group coordinator uses it: it decides which clients may commit, the store keeps the offsets.
 """
 
 from aiokwire.broker.offsets.records import CommittedOffset

@@ -1,5 +1,7 @@
-"""A committed offset as a record of `__consumer_offsets`: `DumpLogSegments --offsets-decoder` reads it, and a broker of
-ours reads what a Kafka wrote."""
+"""A committed offset as a record of `__consumer_offsets`, in Kafka's format.
+
+`DumpLogSegments --offsets-decoder` reads it, and this broker reads Kafka's records.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from aiokwire.records import Record
 from aiokwire.types import TopicPartition
 
 _KEY_TYPE = 1
-_KEY_TYPES = (0, 1)  # two numbers, one meaning
+_KEY_TYPES = (0, 1)  # with the same meaning
 WRITTEN_VERSION = 3
 KEY_STARTS = tuple(kind.to_bytes(2, "big") for kind in _KEY_TYPES)
 _NO_EPOCH = -1
@@ -21,17 +23,17 @@ _PLAIN = struct.Struct(">hqihq")  # version 3: offset, leader epoch, no metadata
 
 
 class CommittedOffset(NamedTuple):
-    """Where a group is in a partition."""
+    """The offset that a group has committed for a partition."""
 
     offset: int
     leader_epoch: int
     metadata: str
     committed_ms: int  # wall clock
-    position: int = -1  # of its record in the log: of two commits the later one counts
+    position: int = -1  # offset of its record: the later of two commits counts
 
 
 class OffsetKey(NamedTuple):
-    """What a record is about."""
+    """The key of a record."""
 
     group_id: str
     tp: TopicPartition
@@ -63,13 +65,13 @@ class OffsetLogValue(Data):
         leader_epoch = src.int32() if version >= 3 else _NO_EPOCH
         metadata, committed_ms = src.string(), src.int64()
         if version == 1:
-            src.int64()  # when it expires: the broker's retention says so nowadays
+            src.int64()  # when it expires: replaced by the broker's retention
         src.tags()  # the topic's id: the key has its name
         return cls(CommittedOffset(offset, leader_epoch, metadata, committed_ms))
 
 
 def encode_key(group_id: str, tp: TopicPartition) -> bytes:
-    """The key of the records about a partition in a group."""
+    """Return the key of a group's offset for a partition."""
     group, topic = group_id.encode(), tp.topic.encode()
     return (
         struct.pack(">hh", _KEY_TYPE, len(group))
@@ -81,7 +83,7 @@ def encode_key(group_id: str, tp: TopicPartition) -> bytes:
 
 
 def decode_key(key: bytes | None) -> OffsetKey | None:
-    """What a record is about, None for a record of another kind.
+    """Return the key of a record, None for a record of another kind.
 
     Raises: CorruptRecord.
     """
@@ -95,12 +97,12 @@ def decode_key(key: bytes | None) -> OffsetKey | None:
 
 
 def encode_value(committed: CommittedOffset) -> bytes:
-    """The value of a record."""
+    """Return the value of a record."""
     return encode_embedded(OffsetLogValue(committed), WRITTEN_VERSION)
 
 
 def decode_value(key: OffsetKey, value: bytes, position: int = -1) -> CommittedOffset:
-    """The offset in a record that lies at `position`.
+    """Return the offset in the record at `position`.
 
     Raises: CorruptRecord.
     """
@@ -111,13 +113,12 @@ def decode_value(key: OffsetKey, value: bytes, position: int = -1) -> CommittedO
 
 
 def decode_latest(records: Iterable[Record]) -> Iterator[tuple[str, TopicPartition, CommittedOffset]]:
-    """The group, partition and offset of records about offsets that have values, fast: there may be hundreds of
-    thousands.
+    """Yield group, partition and offset of records with values. Fast: there may be hundreds of thousands.
 
     Raises: CorruptRecord.
     """
     names: dict[bytes, tuple[str, str]] = {}  # group and topic of keys without their partition
-    make = tuple.__new__  # a third of what the named tuples' own constructors take
+    make = tuple.__new__  # three times as fast as the named tuples' constructors
     unpack, plain_size = _PLAIN.unpack, _PLAIN.size
     for record in records:
         key, value = record.key or b"", record.value or b""
@@ -131,10 +132,6 @@ def decode_latest(records: Iterable[Record]) -> Iterator[tuple[str, TopicPartiti
         if len(value) == plain_size:
             version, offset, leader_epoch, size, committed_ms = unpack(value)
             if version == WRITTEN_VERSION and size == 0:  # what this broker writes, without metadata
-                yield (
-                    found[0],
-                    tp,
-                    make(CommittedOffset, (offset, leader_epoch, "", committed_ms, record.offset)),
-                )
+                yield (found[0], tp, make(CommittedOffset, (offset, leader_epoch, "", committed_ms, record.offset)))
                 continue
         yield found[0], tp, decode_value(OffsetKey(found[0], tp), value, record.offset)

@@ -1,9 +1,8 @@
 """Committed offsets by group, and those that wait for the end of their transaction.
 
-A commit is a record first, then in force. An offset that a transaction commits is staged under its producer id, and
-becomes the group's offset, or vanishes, by the marker in the partition of `__consumer_offsets`; a later commit of the
-same offset stays nevertheless. Who may commit is not decided here: the handlers ask the group coordinator before they
-call.
+A commit is logged before it takes effect. An offset committed in a transaction is staged under its producer id; the
+marker in the partition of `__consumer_offsets` applies or drops it, unless there is a later commit. Handlers check with
+the group coordinator whether a client may commit.
 """
 
 from __future__ import annotations
@@ -51,16 +50,16 @@ class OffsetStore:
             },
         )
         self._committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}
-        # By the partition of the log and the producer id: what its open transaction will commit.
+        # The offsets of open transactions, by partition of the log and producer id.
         self._staged: dict[tuple[int, int], Staged] = {}
 
     def __repr__(self) -> str:
         return f"<OffsetStore of {len(self._committed)} groups, {len(self._staged)} open transactions>"
 
     def load(self, others: Callable[[RecordBatch], None]) -> None:
-        """Read what was committed; `others` reads what else is in the topic.
+        """Read the committed offsets; `others` reads the other records of the topic.
 
-        Only the last record of each key is decoded: most of a log are commits that later ones replaced.
+        Only the last record of each key is decoded: most records are commits that later ones replaced.
 
         Raises: StorageError, CorruptRecord.
         """
@@ -84,7 +83,7 @@ class OffsetStore:
         self._put(index, latest, staged)
 
     def _put(self, partition: int, latest: dict[bytes, Record], staged: dict[int, dict[bytes, Record]]) -> None:
-        """Keep what a partition of the log says.
+        """Apply the records of a partition of the log.
 
         Raises: CorruptRecord.
         """
@@ -98,16 +97,16 @@ class OffsetStore:
     # --- read ---------------------------------------------------------------------------------------------------------
 
     def groups(self) -> Iterator[str]:
-        """The groups that have committed offsets, or may have once a transaction ends."""
+        """Yield the groups that have committed offsets, or may have once a transaction ends."""
         yield from (group_id for group_id, committed in self._committed.items() if committed)
         yield from (key.group_id for staged in self._staged.values() for key in staged)
 
     def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
-        """What a group has committed."""
+        """Return the committed offsets of a group."""
         return self._committed.get(group_id, {})
 
     def pending(self, group_id: str) -> set[TopicPartition]:
-        """The partitions for which an open transaction may yet change the group's offset."""
+        """Return the partitions whose offset an open transaction may change."""
         partition = self.partition_of(group_id).partition
         return {
             key.tp
@@ -118,7 +117,7 @@ class OffsetStore:
         }
 
     def partition_of(self, group_id: str) -> TopicPartition:
-        """Where a group's offsets are kept: what joins a transaction that commits some."""
+        """Return the partition of a group's offsets, which joins transactions that commit some."""
         return TopicPartition(OFFSETS_TOPIC, self.log.partition_of(group_id))
 
     # --- commit -------------------------------------------------------------------------------------------------------
@@ -126,9 +125,9 @@ class OffsetStore:
     def run(
         self, group_id: str, action: Callable[[], A | Awaitable[A]], refused: Callable[[StorageError], A]
     ) -> A | Awaitable[A]:
-        """Do `action`, which logs for the group, once the log is ready, and flush where the configs ask for it.
+        """Run `action`, which logs for the group, once the log is ready; flush if the configs require it.
 
-        An action may give back something to wait for instead of its answer.
+        An action may return an awaitable instead of its response.
         """
         if not self.log.is_ready(group_id):
             return self._run_later(group_id, action, refused)
@@ -156,7 +155,7 @@ class OffsetStore:
         return await answer if isinstance(answer, Awaitable) else answer
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset], now_ms: int) -> None:
-        """Commit offsets of a group. To be called within `run`.
+        """Commit offsets of a group. Call it within `run`.
 
         Raises: StorageError: nothing was committed.
         """
@@ -172,7 +171,7 @@ class OffsetStore:
         producer_id: int,
         producer_epoch: int,
     ) -> None:
-        """Commit offsets of a group when the producer's transaction commits. To be called within `run`.
+        """Commit offsets of a group when the producer's transaction commits. Call it within `run`.
 
         Raises: StorageError: nothing was staged. BrokerError: the epoch is out of date.
         """
@@ -198,9 +197,9 @@ class OffsetStore:
         }
 
     def delete(self, group_id: str, partitions: Sequence[TopicPartition], now_ms: int) -> None:
-        """Forget what a group committed for these partitions. To be called within `run`.
+        """Delete offsets of a group. Call it within `run`.
 
-        Raises: StorageError: nothing was forgotten.
+        Raises: StorageError: nothing was deleted.
         """
         known = self._committed.get(group_id, {})
         gone = [tp for tp in partitions if tp in known]
@@ -212,9 +211,9 @@ class OffsetStore:
             self._committed.pop(group_id, None)
 
     def forget_topic(self, name: str, now_ms: int) -> None:
-        """Forget what any group committed for a topic that is no more.
+        """Delete the offsets of all groups for a deleted topic.
 
-        Raises: StorageError: the rest stays.
+        Raises: StorageError: some offsets remain.
         """
         for group_id, committed in list(self._committed.items()):
             self.delete(group_id, [tp for tp in committed if tp.topic == name], now_ms)
@@ -222,13 +221,10 @@ class OffsetStore:
             del self._staged[key[0]][key[1]]
 
     def on_marker(self, tp: TopicPartition, producer_id: int, commit: bool) -> None:
-        """A marker was written somewhere; it matters when it lies in this log."""
-        if tp.topic == OFFSETS_TOPIC:
-            self.complete(tp.partition, producer_id, commit=commit)
-
-    def complete(self, partition: int, producer_id: int, *, commit: bool) -> None:
-        """Put what a producer staged in force, or drop it."""
-        staged = self._staged.pop((partition, producer_id), {})
+        """Apply or drop staged offsets when a marker is written; called for every partition."""
+        if tp.topic != OFFSETS_TOPIC:
+            return
+        staged = self._staged.pop((tp.partition, producer_id), {})
         if commit:
             for key, committed in staged.items():
                 group = self._committed.setdefault(key.group_id, {})
@@ -238,7 +234,7 @@ class OffsetStore:
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Make many objects that stay, without a search among all of them at every few thousand: half of the time."""
+    """Create many permanent objects without garbage collections, in half of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -249,7 +245,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def _collect(batch: RecordBatch, latest: dict[bytes, Record]) -> bool:
-    """Take in the records about offsets, the last one of each key; False when the batch has other records, too."""
+    """Collect the last record of each offset; return False if the batch has other records, too."""
     is_all = True
     for record in batch.records():
         key = record.key
@@ -263,7 +259,7 @@ def _collect(batch: RecordBatch, latest: dict[bytes, Record]) -> bool:
 
 
 def _complete(latest: dict[bytes, Record], staged: dict[bytes, Record], *, commit: bool) -> None:
-    """Put what a transaction committed in force, where no later commit did."""
+    """Apply the offsets of a committed transaction, unless there is a later commit."""
     if commit:
         for key, record in staged.items():
             known = latest.get(key)

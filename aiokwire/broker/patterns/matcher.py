@@ -1,7 +1,7 @@
-"""Runs a pattern's program over names: a deterministic automaton, made as far as names ask for it.
+"""Runs a pattern's program over names: a deterministic automaton, built as names need it.
 
-Each name costs one look-up per character. Making a state of the automaton costs at most the size of the program; what
-is spent on that is bounded, so that a pattern takes milliseconds, whatever it is and whatever names there are.
+Each name costs one lookup per character. A new state of the automaton costs at most the size of the program; the total
+is bounded, so that any pattern takes milliseconds for any names.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Final, NamedTuple
 
 from aiokwire.broker.patterns.syntax import Assertion, Code, InvalidPattern, Op, Parser, Ranges
 
-BUDGET = 40_000  # steps that a question may take besides one look-up per character: about 20 ms
-MAX_STATES = 2000  # that are kept
+BUDGET = 40_000  # steps of a query besides one lookup per character: about 20 ms
+MAX_STATES = 2000  # kept at a time
 
 
 class PatternTooExpensive(InvalidPattern):
-    """The names at hand would take too many steps."""
+    """Matching takes too many steps."""
 
 
 class Budget:
-    """The steps that the patterns of one question may take together."""
+    """The steps that the patterns of one query may take together."""
 
     __slots__ = ("left",)
 
@@ -39,7 +39,7 @@ class Budget:
 
 
 class _Context(NamedTuple):
-    """What assertions may look at, before or behind a place in a name."""
+    """What assertions check before or after a place in a name."""
 
     is_edge: bool  # of the name
     is_newline: bool
@@ -54,7 +54,7 @@ def _context(character: str) -> _Context:
 
 
 class _Choices(NamedTuple):
-    """Where a state leads, for all characters of one context."""
+    """The transitions of a state for the characters of one context."""
 
     literals: dict[int, list[int]]
     classes: list[tuple[list[int], Ranges, int]]  # lower ends, ranges, target
@@ -62,7 +62,7 @@ class _Choices(NamedTuple):
 
 
 class _State:
-    """A set of places in the program, with what came before."""
+    """A set of places in the program, with the context before."""
 
     __slots__ = ("before", "choices", "following", "places")
 
@@ -74,13 +74,13 @@ class _State:
 
 
 class Pattern:
-    """A compiled pattern, to be used for one question.
+    """A compiled pattern, for one query.
 
     Raises: InvalidPattern: it is not of RE2's syntax, too large, or the budget is empty.
     """
 
     def __init__(self, text: str, budget: Budget | None = None) -> None:
-        """`budget` is for several patterns that answer one question together."""
+        """`budget` is shared by the patterns of one query."""
         self.text = text
         self._budget = budget if budget is not None else Budget()
         self._budget.spend(len(text) >> 1)
@@ -93,7 +93,7 @@ class Pattern:
         return f"Pattern({self.text!r})"
 
     def select(self, names: Iterable[str]) -> list[str]:
-        """The names that match as a whole.
+        """Return the names that match as a whole.
 
         Raises: PatternTooExpensive.
         """
@@ -133,7 +133,7 @@ class Pattern:
         state = self._states.get(key)
         if state is None:
             if len(self._states) >= MAX_STATES:
-                self._states.clear()  # those in use are made again
+                self._states.clear()  # those in use are created again
                 self._start = _State((0,), _EDGE)
             state = self._states[key] = _State(places, before)
         return state
@@ -145,7 +145,7 @@ class Pattern:
         return found
 
     def _find_choices(self, state: _State, behind: _Context) -> _Choices:
-        """Follow everything that takes no character."""
+        """Follow the instructions that take no character."""
         code, pending, seen = self._code, list(state.places), set(state.places)
         literals: dict[int, list[int]] = {}
         classes: list[tuple[list[int], Ranges, int]] = []
@@ -174,7 +174,7 @@ class Pattern:
         return _Choices(literals, classes, is_match)
 
     def _landing(self, place: int) -> int:
-        """Where a jump leads; a loop of jumps is not possible."""
+        """Return the target of a chain of jumps; loops are impossible."""
         while self._code[place].op == Op.JUMP:
             place += self._code[place].x
         return place
@@ -196,7 +196,7 @@ def _holds(assertion: int, before: _Context, behind: _Context) -> bool:
 
 
 def _tails(code: Code) -> dict[int, bool]:
-    """Where a final `.*` begins: from there on every name matches, without a look at it. Whether newlines do too."""
+    """Return the place of a final `.*`, from which every name matches, and whether newlines match too."""
     end = len(code) - 1
     while end > 0 and code[end - 1] == (Op.ASSERT, Assertion.END_TEXT, 0, ()):
         end -= 1

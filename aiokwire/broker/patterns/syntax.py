@@ -1,7 +1,7 @@
-"""From the text of a pattern to the program of an automaton (Thompson), without recursion.
+"""Compiles a pattern to the program of an automaton (Thompson), without recursion.
 
 A fragment of a program is a list of instructions with relative jumps, so fragments are joined and repeated by joining
-and repeating lists. Greedy and lazy repetition are the same here: only whole names match, and no groups are asked for.
+and repeating lists. Greedy and lazy repetition are the same here: only whole names match, and groups are not returned.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Instruction(NamedTuple):
 
 
 class InvalidPattern(ValueError):
-    """The pattern is not one of RE2's, or larger than what is run here; the message says why."""
+    """The pattern is not valid in RE2, or too large; the message gives the reason."""
 
 
 Code = list[Instruction]
@@ -129,7 +129,7 @@ _POSIX_NAME = re.compile(r"\[:(\^?)(\w+):\]", re.ASCII)
 
 
 class _Group:
-    """A group that is being read."""
+    """A group that is being parsed."""
 
     __slots__ = ("branches", "code", "flags", "last", "repeated")
 
@@ -137,17 +137,17 @@ class _Group:
         self.flags = flags
         self.branches: list[Code] = []  # before the last `|`
         self.code: Code = []
-        self.last = -1  # where the last atom begins: what a repetition is about
-        self.repeated = False  # whether it was repeated already
+        self.last = -1  # where the last atom starts, to which a repetition applies
+        self.repeated = False  # the last atom has a repetition
 
     def add(self, atom: Code) -> None:
-        """Put an atom behind the others."""
+        """Append an atom."""
         self.last = len(self.code)
         self.repeated = False
         self.code += atom
 
     def branch(self) -> None:
-        """Begin the next alternative."""
+        """Start the next alternative."""
         self.branches.append(self.code)
         self.code, self.last = [], -1
 
@@ -165,7 +165,7 @@ class _Group:
 
 
 class Parser:
-    """Reads one pattern."""
+    """Parses one pattern."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -174,7 +174,7 @@ class Parser:
         self._names: set[str] = set()
 
     def parse(self) -> Code:
-        """The program, with `MATCH` at its end.
+        """Return the program, with `MATCH` at its end.
 
         Raises: InvalidPattern.
         """
@@ -242,7 +242,7 @@ class Parser:
         group.add(atoms[-1:])
 
     def _folded(self, ranges: Ranges) -> Ranges:
-        """With the other case of its letters, where the flag asks for that."""
+        """Add the other case of the letters if the flag is set."""
         if not self._groups[-1].flags.ignore_case:
             return ranges
         more = list(ranges)
@@ -255,7 +255,7 @@ class Parser:
         return ranges_of(*more)
 
     def _escape(self) -> None:
-        """What a backslash begins, outside of a class."""
+        """Parse an escape outside of a class."""
         group = self._groups[-1]
         following = self._text[self._at : self._at + 1]
         if following in _ASSERTIONS and following:
@@ -271,7 +271,7 @@ class Parser:
             group.add([_taking(self._folded(self._escaped()))])
 
     def _escaped(self) -> Ranges:
-        """What a backslash begins, in a class or outside: one character or a class of them."""
+        """Parse an escape: one character or a class."""
         following = self._text[self._at : self._at + 1]
         if not following:
             self._fail("the pattern ends in a backslash")

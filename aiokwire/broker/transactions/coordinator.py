@@ -1,12 +1,11 @@
-"""The transaction coordinator: which producer has which transactional id, and how far its transaction is.
+"""The transaction coordinator: the producer and the transaction of each transactional id.
 
     request -> plan (decisions) -> record in __transaction_state -> in force -> answer
     end     -> PrepareCommit or PrepareAbort logged -> a marker in every partition -> Complete... logged
 
-Everything runs on the loop without waiting, so that one step is never seen half done by another request. The one thing
-that may come between a decision and its markers is trouble with the disk, a flush that the configs ask for, or a crash:
-a prepared transaction is taken up again by the chores, or by the next start. Its lines follow Java's
-TransactionCoordinator and KIP-98, KIP-360, KIP-890.
+Each step runs on the loop without waiting, so that no other request sees a part of it. Between a decision and its
+markers there can be a disk error, a flush that the configs require, or a crash: chores or the next start complete a
+prepared transaction. Follows Java's TransactionCoordinator and KIP-98, KIP-360, KIP-890.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ from aiokwire.types import TopicPartition
 logger = logging.getLogger(__name__)
 
 STATE_TOPIC = "__transaction_state"
-COORDINATOR_EPOCH = 0  # there is one coordinator for ever
-_NOBODY = Identity(NO_ID, NO_EPOCH)
+COORDINATOR_EPOCH = 0  # there is only one coordinator
+_NO_PRODUCER = Identity(NO_ID, NO_EPOCH)
 
 A = TypeVar("A")
 
 
 class Answered(NamedTuple):
-    """A code, and who the producer is from now on where the code is NONE."""
+    """An error code, or the producer's identity from now on."""
 
     code: ErrorCode
-    identity: Identity = _NOBODY
+    identity: Identity = _NO_PRODUCER
 
 
 class TransactionCoordinator:
@@ -68,10 +67,10 @@ class TransactionCoordinator:
             },
         )
         self._transactions: dict[str, Transaction] = {}
-        # Loop time at which an ongoing transaction took too long; those that were loaded get one at the first look.
+        # Loop time of the timeout of each ongoing transaction; loaded ones get one at the first check.
         self._deadlines: dict[str, float] = {}
-        self._flushing: set[str] = set()  # their last record is on its way to the medium: no marker before it is there
-        self._unfinished: set[str] = set()  # prepared, and their markers or the last record could not be written
+        self._flushing: set[str] = set()  # their last record is being flushed: markers must wait
+        self._unfinished: set[str] = set()  # prepared, with markers or a last record still to be written
 
     def __repr__(self) -> str:
         ongoing = sum(one.state is TransactionState.ONGOING for one in self._transactions.values())
@@ -86,7 +85,7 @@ class TransactionCoordinator:
     # --- load ---------------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read every transaction, complete those that were prepared, end those that nobody else could end.
+        """Read every transaction, complete the prepared ones, abort hanging ones.
 
         Raises: StorageError, CorruptRecord.
         """
@@ -105,13 +104,13 @@ class TransactionCoordinator:
 
     @property
     def highest_producer_id(self) -> int:
-        """The greatest producer id that any transaction has or had."""
+        """The greatest producer id of any transaction."""
         return max(
             (max(one.producer_id, one.next_producer_id, one.previous_producer_id) for one in self), default=NO_ID
         )
 
     def _abort_hanging(self) -> None:
-        """Abort what is open in a partition and known to no transaction: its record was lost in a power failure."""
+        """Abort transactions that are open in a partition only: their record was lost in a power failure."""
         owned = {(one.producer_id, tp) for one in self if one.prepared or not one.at_rest for tp in one.partitions}
         for topic in self._topics:
             for partition in topic.partitions:
@@ -132,9 +131,9 @@ class TransactionCoordinator:
         refused: Callable[[ErrorCode], A],
         then: Callable[[], None] | None = None,
     ) -> A | Awaitable[A]:
-        """Do `action` once what it needs is there, and flush what it logged where the configs ask for that.
+        """Run `action` once log and producer ids are ready; flush if the configs require it.
 
-        `then` follows after the flush. Trouble with the disk is answered by `refused`.
+        `then` follows after the flush. `refused` makes the response if the disk fails.
         """
         if not self._is_ready(transactional_id):
             return self._run_later(transactional_id, action, refused, then)
@@ -168,11 +167,7 @@ class TransactionCoordinator:
         return await answer if isinstance(answer, Awaitable) else answer
 
     async def _flush(
-        self,
-        transactional_id: str,
-        answer: A,
-        refused: Callable[[ErrorCode], A],
-        then: Callable[[], None] | None,
+        self, transactional_id: str, answer: A, refused: Callable[[ErrorCode], A], then: Callable[[], None] | None
     ) -> A:
         self._flushing.add(transactional_id)
         try:
@@ -188,13 +183,13 @@ class TransactionCoordinator:
 
     def _take_id(self) -> int:
         taken = self._producer_ids.take()
-        assert taken is not None, "`run` sees to it that there is one"
+        assert taken is not None, "`run` has reserved one"
         return taken
 
     def _log_and_set(self, transaction: Transaction) -> None:
-        """Put a transaction in force.
+        """Log a transaction and set it.
 
-        Raises: StorageError: it is not.
+        Raises: StorageError: it is unchanged.
         """
         key = transaction.transactional_id
         self._log.append(key, [(encode_key(key), encode_value(transaction))], wall_ms())
@@ -205,10 +200,10 @@ class TransactionCoordinator:
         elif before is None or before.state is not TransactionState.ONGOING:
             self._deadlines[key] = asyncio.get_running_loop().time() + transaction.timeout_ms / 1000
 
-    # --- requests: to be called within `run` --------------------------------------------------------------------------
+    # --- requests: call within `run` ----------------------------------------------------------------------------------
 
     def init_producer(self, transactional_id: str, timeout_ms: int, expected: Identity | None) -> Answered:
-        """InitProducerId: fences whoever had the transactional id before.
+        """InitProducerId: fences earlier producers of the transactional id.
 
         Raises: StorageError.
         """
@@ -231,23 +226,19 @@ class TransactionCoordinator:
     def add_partitions(
         self, transactional_id: str, who: Identity, partitions: Set[TopicPartition], *, client_version: int = 0
     ) -> ErrorCode:
-        """Let partitions join the producer's transaction; the first ones begin it.
+        """Add partitions to the producer's transaction; the first ones start it.
 
         Raises: StorageError.
         """
         decision = decisions.plan_add(
-            self._transactions.get(transactional_id),
-            who,
-            partitions,
-            client_version=client_version,
-            now_ms=wall_ms(),
+            self._transactions.get(transactional_id), who, partitions, client_version=client_version, now_ms=wall_ms()
         )
         if decision.next is not None:
             self._log_and_set(decision.next)
         return decision.code
 
     def prepare_end(self, transactional_id: str, who: Identity, *, commit: bool, client_version: int) -> Answered:
-        """EndTxn as far as it is answered for: once this is logged, `finish` will have its way.
+        """EndTxn up to its response: once the decision is logged, `finish` carries it out.
 
         Raises: StorageError.
         """
@@ -268,7 +259,7 @@ class TransactionCoordinator:
     def admit(
         self, transactional_id: str | None, who: Identity, tp: TopicPartition, *, client_version: int
     ) -> ErrorCode:
-        """Whether a transactional write to a partition may happen; newer clients (KIP-890) let it join by that.
+        """Check a transactional write to a partition; for newer clients (KIP-890) it adds the partition.
 
         Raises: StorageError.
         """
@@ -279,13 +270,13 @@ class TransactionCoordinator:
         return self.verify(transactional_id, who, tp)
 
     def verify(self, transactional_id: str, who: Identity, tp: TopicPartition) -> ErrorCode:
-        """Whether the partition is in the producer's ongoing transaction."""
+        """Check that the partition is in the producer's ongoing transaction."""
         return decisions.verify(self._transactions.get(transactional_id), who, tp)
 
     # --- ends ---------------------------------------------------------------------------------------------------------
 
     def finish(self, transactional_id: str) -> None:
-        """Write the markers of a prepared transaction, then that it is complete; what fails is tried again later."""
+        """Write the markers of a prepared transaction, then log its completion; errors are retried later."""
         if transactional_id in self._flushing:
             return
         transaction = self._transactions.get(transactional_id)
@@ -314,14 +305,14 @@ class TransactionCoordinator:
     # --- chores -------------------------------------------------------------------------------------------------------
 
     def finish_prepared(self) -> None:
-        """Take up again what could not be completed."""
+        """Retry the transactions that could not be completed."""
         for transactional_id in sorted(self._unfinished):
             self.finish(transactional_id)
 
     def abort_timed_out(self, now: float) -> int:
-        """Abort the transactions whose producer took too long by loop time `now`; gives how many.
+        """Abort the transactions that have timed out at loop time `now`; return their number.
 
-        Raises: StorageError: the rest is for the next time.
+        Raises: StorageError: the rest is left for the next call.
         """
         count = 0
         for one in self:
@@ -340,9 +331,9 @@ class TransactionCoordinator:
         return deadline
 
     def expire(self, now_ms: int) -> int:
-        """Forget the transactional ids that nobody used for `transactional.id.expiration.ms`; gives how many.
+        """Remove transactional ids unused for `transactional.id.expiration.ms`; return their number.
 
-        Raises: StorageError: the rest is for the next time.
+        Raises: StorageError: the rest is left for the next call.
         """
         count = 0
         for one in self:

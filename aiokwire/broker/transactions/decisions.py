@@ -1,7 +1,7 @@
-"""What the coordinator decides about a request: plain functions of a transaction and what was asked.
+"""The coordinator's decisions on requests, as pure functions of a transaction and a request.
 
-Each gives an error code, or what the transaction becomes; a code of NONE without a next one means that nothing has to
-change. The order of the checks is Kafka's (Java: TransactionCoordinator, TransactionMetadata).
+Each returns an error code, or the next version of the transaction; NONE without a next version means no change.
+The order of the checks is Kafka's (Java: TransactionCoordinator, TransactionMetadata).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENDINGS = {TransactionState.PREPARE_COMMIT: True, TransactionState.PREPARE_ABOR
 
 
 class Decision(NamedTuple):
-    """What to answer, and what to log first."""
+    """The code of the response, and the transaction to log first."""
 
     code: ErrorCode
     next: Transaction | None = None
@@ -38,8 +38,8 @@ def plan_init(
 ) -> Decision:
     """InitProducerId: the producer's id and its next epoch.
 
-    `current` of a new transactional id has no epoch yet. `expected` is who the producer believes to be (KIP-360).
-    A decision of CONCURRENT_TRANSACTIONS with a next one means: abort first, and let the producer ask again.
+    `current` of a new transactional id has no epoch yet. `expected` is the identity that the producer names
+    (KIP-360). CONCURRENT_TRANSACTIONS with a next version means: abort first, the producer retries.
     """
     if expected is not None and not _may_be(current, expected):
         return Decision(ErrorCode.PRODUCER_FENCED)
@@ -72,7 +72,7 @@ def _may_be(current: Transaction, expected: Identity) -> bool:
 
 
 def _fault_of(current: Transaction | None, who: Identity) -> ErrorCode:
-    """Why this producer may not act on the transaction now, NONE when it may."""
+    """Return why this producer may not act on the transaction now, or NONE."""
     if current is None or current.producer_id != who.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if current.epoch != who.epoch:
@@ -83,14 +83,9 @@ def _fault_of(current: Transaction | None, who: Identity) -> ErrorCode:
 
 
 def plan_add(
-    current: Transaction | None,
-    who: Identity,
-    partitions: Set[TopicPartition],
-    *,
-    client_version: int,
-    now_ms: int,
+    current: Transaction | None, who: Identity, partitions: Set[TopicPartition], *, client_version: int, now_ms: int
 ) -> Decision:
-    """AddPartitionsToTxn, AddOffsetsToTxn, and what Produce and TxnOffsetCommit of newer clients imply."""
+    """AddPartitionsToTxn and AddOffsetsToTxn, explicit or implied by Produce and TxnOffsetCommit."""
     code = _fault_of(current, who)
     if code is not ErrorCode.NONE or current is None:
         return Decision(code)
@@ -110,7 +105,7 @@ def plan_add(
 
 
 def verify(current: Transaction | None, who: Identity, partition: TopicPartition) -> ErrorCode:
-    """Whether the producer may write to the partition; TRANSACTION_ABORTABLE when it was not added."""
+    """Return why the producer may not write to the partition, or NONE; TRANSACTION_ABORTABLE: it was not added."""
     code = _fault_of(current, who)
     if code is not ErrorCode.NONE or current is None:
         return code
@@ -128,7 +123,7 @@ def plan_end(
     fresh_id: Callable[[], int],
     now_ms: int,
 ) -> Decision:
-    """EndTxn. With KIP-890 an end raises the epoch, so that a repeated request names the epoch before."""
+    """EndTxn. With KIP-890 an end raises the epoch, so that a retried request names the previous epoch."""
     bumps = client_version >= EPOCH_BUMPS_SINCE
     repeated = current is not None and bumps and _is_repeated(current, who)
     if current is None or (current.producer_id != who.producer_id and not repeated):
@@ -141,7 +136,7 @@ def plan_end(
     if current.state in _ENDS and (repeated or not bumps):
         return Decision(ErrorCode.NONE if _ENDS[current.state] is commit else ErrorCode.INVALID_TXN_STATE)
     if repeated:
-        return Decision(ErrorCode.PRODUCER_FENCED)  # the epoch was raised by something else than the end of this one
+        return Decision(ErrorCode.PRODUCER_FENCED)  # something else raised the epoch
     if current.state is not TransactionState.ONGOING and (commit or not bumps):
         return Decision(ErrorCode.INVALID_TXN_STATE)
     changes: dict[str, int] = {"client_version": client_version}
@@ -156,24 +151,24 @@ def plan_end(
 
 
 def _is_repeated(current: Transaction, who: Identity) -> bool:
-    """Whether the producer names the epoch from before the end that it asks for, having missed the answer."""
+    """Return whether the producer retries: it names the epoch from before the end."""
     if current.producer_id == who.producer_id:
         return current.epoch == who.epoch + 1
     return current.previous_producer_id == who.producer_id and who.epoch == EXHAUSTED_EPOCH and current.epoch == 0
 
 
 def plan_fence(current: Transaction, now_ms: int) -> Transaction:
-    """Return what an ongoing transaction becomes when the broker aborts it: its producer's epoch is out of date.
+    """Return an ongoing transaction aborted by the broker, which fences its producer.
 
-    The epoch before is remembered: the transaction's own producer may name it to receive the raised one, by
-    InitProducerId, or by a late EndTxn (abort) with KIP-890.
+    The previous epoch is kept: the transaction's producer may name it to receive the new one, by InitProducerId, or by
+    a late EndTxn (abort) with KIP-890.
     """
     epoch = min(current.epoch + 1, LAST_EPOCH)
     return current.after(TransactionEvent.FENCE, now_ms, epoch=epoch, last_epoch=current.epoch)
 
 
 def plan_complete(current: Transaction, now_ms: int) -> Transaction:
-    """What a prepared transaction becomes once its markers are written."""
+    """Return a prepared transaction once its markers are written."""
     changes: dict[str, object] = {"partitions": frozenset[TopicPartition]()}
     if current.next_producer_id != NO_ID:
         changes |= {
@@ -186,7 +181,7 @@ def plan_complete(current: Transaction, now_ms: int) -> Transaction:
 
 
 def identity_after(transaction: Transaction) -> Identity:
-    """Who the producer is in its next transaction."""
+    """Return the producer's identity in its next transaction."""
     if transaction.next_producer_id != NO_ID:
         return Identity(transaction.next_producer_id, 0)
     return transaction.identity

@@ -1,6 +1,6 @@
 """Markers: the control batches that end a transaction in one partition.
 
-Written by the coordinator, and for the tool that aborts a hanging transaction.
+Written by the coordinator, and on request of the tool that aborts hanging transactions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Listener = Callable[[TopicPartition, int, bool], None]
 
 
 def encode_marker(producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int, now_ms: int) -> bytearray:
-    """A control batch."""
+    """Return a control batch."""
     builder = BatchBuilder(2, _SIZE)
     builder.append(now_ms, _KEY.pack(0, _COMMIT if commit else _ABORT), _VALUE.pack(0, coordinator_epoch))
     return bytearray(builder.seal(producer_id=producer_id, producer_epoch=epoch, transactional=True, control=True))
@@ -40,7 +40,7 @@ class Markers:
     def write(
         self, tp: TopicPartition, producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int, now_ms: int
     ) -> ErrorCode:
-        """Append a marker; readers of committed records are told to look again.
+        """Append a marker and notify waiting fetches.
 
         Raises: StorageError: nothing was appended.
         """

@@ -1,5 +1,7 @@
-"""A transaction as a record of `__transaction_state`, in Kafka's format: `DumpLogSegments --transaction-log-decoder`
-reads it, and a broker of ours reads what a Kafka wrote."""
+"""A transaction as a record of `__transaction_state`, in Kafka's format.
+
+`DumpLogSegments --transaction-log-decoder` reads it, and this broker reads Kafka's records.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The states of a transaction, as Kafka names and numbers them, and what leads from one to the next.
+"""The states of a transaction, with Kafka's names and numbers, and their transitions.
 
 Empty --add--> Ongoing --commit--> PrepareCommit --marked--> CompleteCommit --add--> Ongoing ...
                       `-abort or fence-> PrepareAbort --marked--> CompleteAbort --add--> Ongoing ...
@@ -12,23 +12,23 @@ import enum
 class TransactionState(enum.IntEnum):
     """Numbered as in the records of `__transaction_state`."""
 
-    EMPTY = 0  # a producer asked for its id and began nothing yet
+    EMPTY = 0  # the producer has its id and no transaction yet
     ONGOING = 1  # partitions were added: records may be in them
-    PREPARE_COMMIT = 2  # decided and logged: the markers follow, whatever happens
+    PREPARE_COMMIT = 2  # decided and logged: the markers follow in any case
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4  # every partition has its marker
     COMPLETE_ABORT = 5
-    DEAD = 6  # the transactional id expired and is forgotten
-    PREPARE_EPOCH_FENCE = 7  # Kafka's memory of a fence that waits for its log: here that takes no time
+    DEAD = 6  # the transactional id expired
+    PREPARE_EPOCH_FENCE = 7  # in Kafka a fence that waits for its log; not used here
 
     @property
     def title(self) -> str:
-        """The name in answers and in filters."""
+        """The name in responses and filters."""
         return self.name.title().replace("_", "")
 
 
 class TransactionEvent(enum.Enum):
-    """What moves a transaction."""
+    """The events of a transaction."""
 
     INIT = enum.auto()  # a producer asks for its id and epoch
     ADD = enum.auto()  # partitions join
@@ -36,7 +36,7 @@ class TransactionEvent(enum.Enum):
     ABORT = enum.auto()
     FENCE = enum.auto()  # the broker aborts it: it took too long, or a newer producer came
     MARKED = enum.auto()  # the markers are written
-    EXPIRE = enum.auto()  # nobody used the transactional id for a long time
+    EXPIRE = enum.auto()  # the transactional id was not used for a long time
 
 
 _S, _E = TransactionState, TransactionEvent
@@ -48,7 +48,7 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] =
     **{(state, _E.INIT): _S.EMPTY for state in AT_REST},
     **{(state, _E.ADD): _S.ONGOING for state in (*AT_REST, _S.ONGOING)},
     **{(state, _E.EXPIRE): _S.DEAD for state in AT_REST},
-    # KIP-890: a producer may abort what it did not begin, to get its epoch raised
+    # KIP-890: a producer may abort without a transaction, to raise its epoch
     **{(state, _E.ABORT): _S.PREPARE_ABORT for state in (*AT_REST, _S.ONGOING)},
     (_S.ONGOING, _E.COMMIT): _S.PREPARE_COMMIT,
     (_S.ONGOING, _E.FENCE): _S.PREPARE_ABORT,

@@ -1,5 +1,4 @@
-"""What the coordinator knows of one transactional id. Never changed: each step makes the next one, which is logged
-before it takes the place of the last."""
+"""The state of one transactional id. Immutable: each step makes a new version, which is logged first."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ EPOCH_BUMPS_SINCE = 2  # the transaction.version from which each end of a transa
 
 
 class Identity(NamedTuple):
-    """A producer as it names itself."""
+    """A producer's id and epoch."""
 
     producer_id: int
     epoch: int
@@ -32,16 +31,16 @@ class Transaction:
     transactional_id: str
     producer_id: int
     epoch: int = NO_EPOCH
-    # What the producer had before the last raise, for recognising a repeated request; not logged, as in Kafka.
+    # The epoch before the last raise, to recognise a retried request; not logged, as in Kafka.
     last_epoch: int = NO_EPOCH
     previous_producer_id: int = NO_ID  # before the epochs of that id were used up
-    next_producer_id: int = NO_ID  # after the transaction that is being ended
+    next_producer_id: int = NO_ID  # after the end of the present transaction
     timeout_ms: int = 0
     state: TransactionState = TransactionState.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()
     started_ms: int = -1  # wall clock
     updated_ms: int = -1  # wall clock
-    client_version: int = 0  # the transaction.version that the producer goes by
+    client_version: int = 0  # the producer's transaction.version
 
     @property
     def at_rest(self) -> bool:
@@ -60,7 +59,7 @@ class Transaction:
         return self.epoch >= EXHAUSTED_EPOCH
 
     def after(self, event: TransactionEvent, now_ms: int, **changes: Any) -> Transaction:
-        """The next one, by the table.
+        """Return the next version, by the table.
 
         Raises: InvalidTransition: the table has no such row.
         """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aiokwire.broker.log import LogConfig, LogManager, MemoryStorage, PartitionLog, Storage
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.records import read_batches
-from tests.broker.logs import first_at, flush
+from tests.broker.logs import apply_retention, first_at, flush
 
 NOW = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
@@ -296,7 +296,7 @@ class Model:
         flush(self.log, NOW)
         self.flushed = self.log.end_offset
         self.manager.checkpoint()
-        self.manager.apply_retention(NOW)
+        apply_retention(self.manager, NOW)
         del self.values[: start - self.start]
         self.start = start
 
