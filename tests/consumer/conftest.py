@@ -286,7 +286,7 @@ class Peer:
                 if node == log.preferred != log.leader:
                     data = self.follow(log, asked, room)
                 else:
-                    data = self.read(node, log, asked, room, whole_first=version >= 3 and empty)
+                    data = self.read(node, log, asked, room, version, whole_first=version >= 3 and empty)
                 if request.rack_id and node == log.leader and log.preferred >= 0 and not data.error_code:
                     data.records, data.preferred_read_replica = b"", log.preferred
                 room -= len(data.records or b"")
@@ -312,7 +312,7 @@ class Peer:
         )
 
     def read(
-        self, node: int, log: Log, asked: fetch.FetchPartition, room: int, *, whole_first: bool
+        self, node: int, log: Log, asked: fetch.FetchPartition, room: int, version: int, *, whole_first: bool
     ) -> fetch.PartitionData:
         error = log.error
         if not error and log.leader != node:
@@ -328,6 +328,8 @@ class Peer:
             data = log.read(asked.fetch_offset, limit, whole_first=whole_first)
             if len(data) > limit and not whole_first:
                 data = data[:limit]
+            if version >= 3 and len(data) < int.from_bytes(data[8:12], "big") + 12:
+                data = b""  # as in Kafka: from version 3 on an incomplete first batch is left out
         return fetch.PartitionData(
             partition_index=asked.partition,
             error_code=error,
