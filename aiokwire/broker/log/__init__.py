@@ -1,8 +1,8 @@
 """The log of the embedded broker: partitions on disk (or in memory) in Kafka's own format.
 
 Synchronous code that runs on the loop and returns at once. Operations that wait for the medium (fsync, deletion,
-checkpoints) return a `Work`: `run()` only touches files and may run in a thread, `finish()` follows on the loop. There
-is no wall clock: `now_ms` is an argument.
+checkpoints) return a `Work`: `run()` only touches files and may run in a thread, `finish()` follows on the loop. The
+wall clock is an argument, `now_ms`.
 
     manager = LogManager(DiskStorage(path))             # or MemoryStorage()
     manager.open(now_ms)                                # locks; loads or repairs every partition
