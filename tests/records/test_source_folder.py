@@ -1,0 +1,25 @@
+"""A source folder that is not compiled shadows the installed package: the error names it and what to do."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import aiokwire
+
+PACKAGE = Path(aiokwire.__file__).parent
+
+
+def test_a_program_in_a_checkout_that_is_not_compiled_is_sent_outside_or_to_make_build(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "aiokwire", ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", "import sys; sys.path.insert(0, '.'); from aiokwire.broker import Broker"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: aiokwire is imported from a source folder without its compiled modules "
+        f"({tmp_path / 'aiokwire'}): run outside the checkout, or run `make build`"
+    )
