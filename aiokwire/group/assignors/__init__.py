@@ -1,11 +1,9 @@
 """The assignors of classic groups: pure functions of members and partitions.
 
-base            input and interface of assignors
-range           range assignor
-round_robin     round-robin assignor
-sticky          sticky and cooperative-sticky (KIP-429) assignors
-balancing       even shares with few moves
-sticky_format   user data of sticky assignors
+base        input and interface of assignors
+stateless   range and round-robin assignors
+sticky      sticky and cooperative-sticky (KIP-429) assignors
+balancing   even shares with few moves
 """
 
 from __future__ import annotations
@@ -15,8 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aiokwire.group.assignors.base import Assignment, Assignor, Members, PartitionInfo, Partitions, partitions_of
-from aiokwire.group.assignors.range import RangeAssignor
-from aiokwire.group.assignors.round_robin import RoundRobinAssignor
+from aiokwire.group.assignors.stateless import RangeAssignor, RoundRobinAssignor
 from aiokwire.group.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
 
 # By their names in the protocol.

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from aiokwire.errors import ProtocolViolation
 from aiokwire.group.assignors.balancing import balance
 from aiokwire.group.assignors.base import Assignment, Members, Partitions, in_order
-from aiokwire.group.assignors.sticky_format import (
-    Memory,
-    decode_generation,
-    decode_memory,
-    encode_generation,
-    encode_memory,
-)
-from aiokwire.group.subscription_format import NO_GENERATION, MemberSubscription
+from aiokwire.group.subscription_format import NO_GENERATION, MemberSubscription, by_topic
+from aiokwire.protocol import PlainReader, PlainWriter
 from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
+
+
+class Memory(NamedTuple):
+    """A member's last assignment and its generation (-1: unknown)."""
+
+    partitions: tuple[TopicPartition, ...] = ()
+    generation: int = NO_GENERATION
 
 
 class StickyAssignor:
@@ -123,3 +124,51 @@ def _assign(members: Members, partitions: Partitions, owners: Mapping[TopicParti
     return balance(
         {one.member_id: one.topics for one in row}, partitions, owners, {one.member_id: one.rack_id for one in row}
     )
+
+
+# The user data in Java's formats. Eager: the last assignment, and from version 1 on the generation.
+# Cooperative: the generation.
+
+
+def encode_memory(memory: Memory) -> bytes:
+    """Encode the eager assignor's user data, version 1."""
+    topics = by_topic(memory.partitions)
+    out = PlainWriter()
+    out.array_length(len(topics))
+    for topic, numbers in topics.items():
+        out.string(topic)
+        out.int32s(numbers)
+    out.int32(memory.generation)
+    return out.getvalue()
+
+
+def decode_memory(data: bytes) -> Memory:
+    """Decode the eager assignor's user data, in either version; version 0 has no generation.
+
+    Raises: ProtocolViolation: the bytes are not such data.
+    """
+    src = PlainReader(data)
+    found: list[TopicPartition] = []
+    for _ in range(src.array_length()):
+        topic = src.string()
+        found += (TopicPartition(topic, number) for number in src.int32s())
+    try:
+        generation = src.int32()
+    except ProtocolViolation:
+        generation = NO_GENERATION
+    return Memory(tuple(found), generation)
+
+
+def encode_generation(generation: int) -> bytes:
+    """Encode the cooperative assignor's user data."""
+    out = PlainWriter()
+    out.int32(generation)
+    return out.getvalue()
+
+
+def decode_generation(data: bytes) -> int:
+    """Decode the cooperative assignor's user data; other bytes mean no generation, as in Java."""
+    try:
+        return PlainReader(data).int32()
+    except ProtocolViolation:
+        return NO_GENERATION

@@ -6,5 +6,4 @@ decisions         meaning of error codes, revoked and added partitions
 requests          requests in all versions
 leader            assigns the partitions to all members
 generation        id and generation of a member
-incompatibility   explains why there is no common assignor
 """

@@ -9,7 +9,8 @@ another one is chosen.
 from __future__ import annotations
 
 import logging
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -21,10 +22,10 @@ from aiokwire.errors import KafkaError
 from aiokwire.group.assignors import Assignor
 from aiokwire.group.classic import decisions
 from aiokwire.group.classic.generation import Generation, MemberId
-from aiokwire.group.classic.incompatibility import explain
 from aiokwire.group.classic.leader import know_topics, nothing_for, share_out, subscriptions, watch
-from aiokwire.group.classic.requests import HeartbeatContent, join_request, leave_request, sync_request
+from aiokwire.group.classic.requests import PROTOCOL_TYPE, HeartbeatContent, join_request, leave_request, sync_request
 from aiokwire.group.classic.states import JOINING, TABLE, ClassicProtocolState
+from aiokwire.group.coordinator_client import CoordinatorClient
 from aiokwire.group.heartbeat_thread import BuildHeartbeat
 from aiokwire.group.member_base import Departure, LeaveRequest, MemberBase
 from aiokwire.group.membership import Host, MemberOptions, metadata_refresh_interval
@@ -32,6 +33,7 @@ from aiokwire.group.state_table import MemberEvent
 from aiokwire.group.status import MemberStatus
 from aiokwire.group.subscription_format import decode_assignment
 from aiokwire.protocol import Request, Response
+from aiokwire.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from aiokwire.protocol.messages.heartbeat import HeartbeatResponse
 from aiokwire.protocol.messages.join_group import JoinGroupResponse
 from aiokwire.types import GroupMetadata, TopicPartition
@@ -42,6 +44,8 @@ logger = logging.getLogger(__name__)
 
 # The response to a join follows when all members have joined, or when the rebalance timeout is over, plus this slack.
 RESPONSE_SLACK = 5.0  # seconds (Java: JOIN_GROUP_TIMEOUT_LAPSE)
+_DESCRIBE_TIMEOUT: Final = 5.0  # seconds, of the request that explains incompatible assignors
+_SHOWN: Final = 5  # members in that explanation
 
 
 class ClassicMember(MemberBase[ClassicProtocolState]):
@@ -305,7 +309,7 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
             self._must_revoke = True
             await self._start_heartbeats()
             return MemberEvent.INCOMPATIBLE
-        why = await explain(self._coordinator, self._options.group_id, self._offered)
+        why = await _explain_incompatibility(self._coordinator, self._options.group_id, self._offered)
         return await self._after_refusal(MemberEvent.REFUSED, self._error(code, "JoinGroup", why))
 
     def _forget_id(self, code: int) -> None:
@@ -379,3 +383,32 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
     def _assignor(self) -> Assignor | None:
         """The assignor of the current generation."""
         return None if self._generation is None else self._generation.assignor
+
+
+async def _explain_incompatibility(coordinator: CoordinatorClient, group_id: str, offered: Sequence[Assignor]) -> str:
+    """Explain INCONSISTENT_GROUP_PROTOCOL: the assignors offered and in use, and what to change.
+
+    Sends one request to the coordinator; a response is not required.
+    """
+    names = ", ".join(assignor.name for assignor in offered)
+    try:
+        answer = await coordinator.request(DescribeGroupsRequest(groups=[group_id]), timeout=_DESCRIBE_TIMEOUT)
+    except KafkaError:
+        answer = None
+    group = answer.groups[0] if answer is not None and answer.groups else None
+    return f"this member offers {names}; {_found(group)}"
+
+
+def _found(group: DescribedGroup | None) -> str:
+    change = 'set partition_assignment_strategy="auto", or an assignor that all members have'
+    if group is None or group.error_code or not group.members:
+        return f"the assignors of the other members are not known; {change}"
+    members = ", ".join(f"{member.client_id!r} at {member.client_host}" for member in group.members[:_SHOWN])
+    more = f" and {len(group.members) - _SHOWN} more" if len(group.members) > _SHOWN else ""
+    if group.protocol_type not in ("", PROTOCOL_TYPE):
+        return (
+            f"the group has members of the type {group.protocol_type!r} ({members}{more}), which share no partitions "
+            "with consumers; choose another group_id"
+        )
+    used = f"use {group.protocol_data!r}" if group.protocol_data else "are in a rebalance"
+    return f"the group's members ({members}{more}) {used}; {change}"

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import base64
 import logging
+from collections.abc import Collection
+from typing import Final
 
 import anyio
 
@@ -28,13 +30,14 @@ from aiokwire.group.consumer_protocol.requests import (
     read_heartbeat,
 )
 from aiokwire.group.consumer_protocol.states import TABLE, ConsumerProtocolState
-from aiokwire.group.consumer_protocol.topic_names import names_of
 from aiokwire.group.heartbeat_thread import BuildHeartbeat
 from aiokwire.group.member_base import LeaveRequest, MemberBase
 from aiokwire.group.membership import Host, MemberOptions
 from aiokwire.group.state_table import MemberEvent
 from aiokwire.group.status import MemberStatus
+from aiokwire.net import ApiVersions
 from aiokwire.protocol import Response
+from aiokwire.protocol.messages import metadata
 from aiokwire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from aiokwire.types import GroupMetadata
 
@@ -44,6 +47,9 @@ NOTHING: Parts = frozenset()
 # The pauses between lookups of the names of assigned topics (seconds).
 NAMES_INTERVAL = 1.0
 LONGEST_NAMES_INTERVAL = 30.0
+_NAMES_TIMEOUT: Final = 5.0  # seconds
+# The first version of Metadata with requests by topic id (KIP-516).
+_METADATA_BY_ID: Final = 12
 # The pause between attempts of a static member to join while another member has its instance id (seconds).
 UNRELEASED_INTERVAL = 1.0
 
@@ -136,7 +142,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
         """RECONCILING: revoke and add partitions as assigned."""
         self._signals.discard(MemberEvent.ASSIGNMENT_CHANGED)
         target = self._target
-        self._names = await names_of(self._client, {part.topic_id for part in target})
+        self._names = await _names_of(self._client, {part.topic_id for part in target})
         plan = decisions.plan_reconciliation(self._host.owned(), target, self._names)
         if plan.revoke:
             await self._host.revoke(plan.revoke, self._revocation_deadline)
@@ -163,7 +169,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
                 await self._woken.wait()
                 continue
             pause = min(2 * pause, LONGEST_NAMES_INTERVAL)
-            if await names_of(self._client, unnamed):
+            if await _names_of(self._client, unnamed):
                 return MemberEvent.ASSIGNMENT_CHANGED
 
     # --- leaving ------------------------------------------------------------------------------------------------------
@@ -288,3 +294,30 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
     @property
     def _identity(self) -> GroupMetadata:
         return GroupMetadata(self._options.group_id, self._epoch, self._member_id, self._options.instance_id)
+
+
+async def _names_of(client: Client, topic_ids: Collection[bytes]) -> dict[bytes, str]:
+    """Return the names of topics, also of those that are not in the client's metadata: one attempt at one broker."""
+    found = {topic_id: name for topic_id in topic_ids if (name := client.cluster.topic_name(topic_id)) is not None}
+    missing = sorted(set(topic_ids) - found.keys())
+    if not missing:
+        return found
+
+    def ask(versions: ApiVersions) -> tuple[metadata.MetadataRequest, int]:
+        version = versions.pick(metadata.MetadataRequest)
+        if version < _METADATA_BY_ID:
+            raise UnsupportedVersion("this broker does not support Metadata by topic id", request="Metadata")
+        topics = [metadata.MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in missing]
+        return metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False), version
+
+    try:
+        with anyio.fail_after(_NAMES_TIMEOUT):
+            answer = await client.ask_any(ask)
+    except TimeoutError:
+        return found
+    except KafkaError as error:
+        level = failure_level(error)
+        logger.log(level, "the names of %d assigned topics are not known yet: %s", len(missing), error)
+        return found
+    found.update({topic.topic_id: topic.name for topic in answer.topics if topic.name and not topic.error_code})
+    return found

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiokwire.group.assignors import CooperativeStickyAssignor, StickyAssignor
-from aiokwire.group.assignors.sticky_format import Memory, encode_memory
+from aiokwire.group.assignors.sticky import Memory, encode_memory
 from aiokwire.types import TopicPartition
 
 from .groups import Given, Group, Topics, alike, check, groups, member, topic, topics, tps

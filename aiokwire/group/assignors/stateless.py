@@ -1,6 +1,8 @@
-"""Range: each member receives consecutive partitions of every topic, so that the same members read
-the same partition numbers of topics with equal partition counts. Follows Java's RangeAssignor, with
-racks (KIP-881).
+"""The assignors without user data, as in Java: range and round robin.
+
+Range: each member receives consecutive partitions of every topic, so that the same members read the
+same partition numbers of topics with equal partition counts; with racks (KIP-881). Round robin:
+partitions go to the members in turn.
 """
 
 from __future__ import annotations
@@ -17,6 +19,28 @@ from aiokwire.group.assignors.base import (
     racks_matter,
 )
 from aiokwire.group.subscription_format import MemberSubscription
+
+
+class RoundRobinAssignor(StatelessAssignor):
+    """Assigns partitions to the members in turn, skipping members without the topic."""
+
+    name = "roundrobin"
+
+    def assign(self, members: Members, partitions: Partitions) -> Assignment:
+        """Assign in turn; shares are even if all members subscribe to the same topics."""
+        given: Assignment = {member_id: [] for member_id in members}
+        row = in_order(members)
+        wants = [frozenset(member.topics) for member in row]
+        turn = 0
+        for topic, infos in sorted(partitions.items()):
+            if not any(topic in wanted for wanted in wants):
+                continue
+            for info in infos:
+                while topic not in wants[turn]:
+                    turn = (turn + 1) % len(row)
+                given[row[turn].member_id].append(info.topic_partition)
+                turn = (turn + 1) % len(row)
+        return given
 
 
 class RangeAssignor(StatelessAssignor):
