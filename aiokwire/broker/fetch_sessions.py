@@ -48,6 +48,11 @@ class FetchRow:
     def key(self) -> Key:
         return self.topic, self.topic_id, self.index
 
+    def replace_sent(self, marks: tuple[int, int] | None) -> bool:
+        """Record what is sent now; return whether that was not sent before."""
+        is_new, self.sent = self.sent != marks, marks
+        return is_new
+
 
 class FetchSession:
     """The partitions that one consumer fetches from this broker."""

@@ -3,7 +3,7 @@
 `coordinator` is the front.
 
     classic protocol    classic_group (data), classic_decisions, classic_protocol (moves groups), classic_records
-    consumer protocol   consumer_group (data), consumer_decisions, reconciliation, assignors, consumer_protocol (moves
+    consumer protocol   consumer_group (data), consumer_decisions, assignors, consumer_protocol (moves
                         groups), consumer_records
     both                requests, states, timers, context
 """

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat, its result, and its checks, as pure functions (KIP-848).
+"""ConsumerGroupHeartbeat, its result, its checks, and a member's next step, as pure functions (KIP-848).
 
 The order of the checks is Kafka's (Java: GroupMetadataManager).
 """
@@ -6,6 +6,7 @@ The order of the checks is Kafka's (Java: GroupMetadataManager).
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from aiokwire.broker.groups.assignors import ASSIGNORS
@@ -20,6 +21,7 @@ from aiokwire.broker.groups.consumer_group import (
     Parts,
 )
 from aiokwire.broker.groups.requests import Client, Committer, too_long
+from aiokwire.broker.groups.states import ReconciliationState
 from aiokwire.error_codes import ErrorCode
 
 EPOCHS_IN_COMMITS_SINCE = 9  # of OffsetCommit and OffsetFetch
@@ -195,3 +197,39 @@ def fetch_fault(group: ConsumerGroup, member_id: str | None, epoch: int) -> Erro
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     return ErrorCode.NONE if epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
+
+
+def reconcile(
+    member: ConsumerMember, target: Parts, target_epoch: int, *, owned: Parts | None, is_taken: Callable[[Part], bool]
+) -> ConsumerMember:
+    """Return the member after its next step (KIP-848), or the same member if it has to wait: first it
+    revokes, then it takes free partitions.
+
+    `owned` are the partitions that the member reports, None if it reports none. `is_taken`: another member has it.
+    """
+    if member.state is ReconciliationState.STABLE and member.epoch == target_epoch:
+        return member
+    if member.state is ReconciliationState.UNREVOKED_PARTITIONS and _still_has(owned, member.revoking):
+        return member
+    kept = {part: epoch for part, epoch in member.assigned.items() if part in target}
+    revoking = {part: epoch for part, epoch in member.assigned.items() if part not in target}
+    if revoking and _still_has(owned, revoking):
+        return dataclasses.replace(
+            member, state=ReconciliationState.UNREVOKED_PARTITIONS, assigned=kept, revoking=revoking
+        )
+    wanted = [part for part in target if part not in kept]
+    # No other member has taken the partitions that it has just revoked.
+    free = [part for part in wanted if part in member.revoking or not is_taken(part)]
+    return dataclasses.replace(
+        member,
+        state=ReconciliationState.STABLE if len(free) == len(wanted) else ReconciliationState.UNRELEASED_PARTITIONS,
+        epoch=target_epoch,
+        previous_epoch=member.epoch if member.epoch != target_epoch else member.previous_epoch,
+        assigned=kept | dict.fromkeys(sorted(free), target_epoch),
+        revoking={},
+    )
+
+
+def _still_has(owned: Parts | None, given_up: Mapping[Part, int]) -> bool:
+    """Return whether a member may still have partitions that it must revoke."""
+    return owned is None or any(part in given_up for part in owned)

@@ -15,7 +15,14 @@ from collections.abc import Iterable, Mapping
 
 from aiokwire.broker.groups import consumer_records as records
 from aiokwire.broker.groups.assignors import ASSIGNORS, Subscriber
-from aiokwire.broker.groups.consumer_decisions import Fault, Heartbeat, HeartbeatResult, member_fault, updated
+from aiokwire.broker.groups.consumer_decisions import (
+    Fault,
+    Heartbeat,
+    HeartbeatResult,
+    member_fault,
+    reconcile,
+    updated,
+)
 from aiokwire.broker.groups.consumer_group import (
     JOINING,
     LEAVING_FOR_A_WHILE,
@@ -27,7 +34,6 @@ from aiokwire.broker.groups.consumer_group import (
 )
 from aiokwire.broker.groups.consumer_records import Row
 from aiokwire.broker.groups.context import GroupContext
-from aiokwire.broker.groups.reconciliation import reconcile
 from aiokwire.broker.groups.states import ReconciliationState
 from aiokwire.broker.groups.timers import Due, Key
 from aiokwire.broker.patterns import Budget, InvalidPattern, Pattern

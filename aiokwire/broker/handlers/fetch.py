@@ -232,9 +232,8 @@ def _response(plan: FetchPlan, served: list[Served], call: Call) -> messages.Fet
 
 def _is_news(plan: FetchPlan, one: Served) -> bool:
     """Return whether an incremental response must name this partition; record the sent offsets."""
-    marks = (one.data.high_watermark, one.data.log_start_offset)
-    news = one.row.sent != marks or one.size > 0 or one.urgent
-    one.row.sent = None if one.urgent else marks
+    marks = None if one.urgent else (one.data.high_watermark, one.data.log_start_offset)
+    news = one.row.replace_sent(marks) or one.size > 0 or one.urgent
     if one.size and plan.session is not None:
         plan.session.served(one.row)
     return news or not plan.incremental

@@ -7,8 +7,8 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aiokwire.broker.groups.consumer_decisions import reconcile
 from aiokwire.broker.groups.consumer_group import ConsumerMember, Part, Parts
-from aiokwire.broker.groups.reconciliation import reconcile
 from aiokwire.broker.groups.requests import Client
 from aiokwire.broker.groups.states import ReconciliationState
 
