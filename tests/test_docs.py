@@ -30,7 +30,7 @@ def test_every_link_has_a_target(document: Path) -> None:
 
 def test_every_file_and_symbol_named_in_the_architecture_exists() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
-    table = text[text.index("## You look for") :].split("\n## ")[0]
+    table = text[text.index("## Where to find what") :].split("\n## ")[0]
     rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ") and "`" in line]
     assert len(rows) >= 60
     for _, place in rows:

@@ -49,7 +49,7 @@ SPARK = [(name, text) for name, text in PROGRAMS if NEEDS_SPARK.search(text)]
 PRINTED = {
     "README.md": ((r"orders 0 0", r"b'42' b'paid'", r"b'once'"),),
     "clients.md": (
-        (r"buffered: 2 waiting for room: 0", r"taken back: True", r"stored at 0"),
+        (r"buffered: 2 waiting for room: 0", r"withdrawn: True", r"stored at 0"),
         (r"low=0, high=3", r"orders\[0\] \[\{'id': 1\}, \{'id': 2\}\]"),
         (r"billed orders b'book'", r"billed orders b'lamp'", r"billed refunds b'pen'"),
         (r"RebalanceEnded", r"orders\[\d\] b'book'", r"orders\[\d\] b'lamp'"),
