@@ -1,5 +1,7 @@
 """`python -m tools.messages [KIND ...]`: every log line, error text and CLI text, with its place.
 
+KIND is log, error, help or output; by default all of them.
+
 Used to edit them, and by `tests/test_language.py`, which checks their words.
 """
 
@@ -109,6 +111,9 @@ def _name(node: ast.expr) -> str:
 
 def main() -> int:
     wanted = sys.argv[1:] or list(KINDS)
+    if {"-h", "--help"} & set(wanted):
+        print(__doc__)
+        return 0
     unknown = sorted(set(wanted) - set(KINDS))
     if unknown:
         print(f"unknown kind: {', '.join(unknown)} (there are {', '.join(KINDS)})", file=sys.stderr)

@@ -93,6 +93,11 @@ def plan_reset(
     return changes
 
 
+def wanted_offset(to: ResetTo, tp: TopicPartition, change: OffsetChange) -> int:
+    """Return the offset that `to` means for a planned change, which differs from `change.after` outside the log."""
+    return _wanted(to, tp, change.before, change.after, change.after, change.after)
+
+
 def _wanted(
     to: ResetTo, tp: TopicPartition, before: OffsetAndMetadata | None, begin: int, end: int, at_time: int
 ) -> int:

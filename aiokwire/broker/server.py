@@ -8,7 +8,6 @@ import errno
 import ipaddress
 import itertools
 import logging
-import os
 import socket
 from collections.abc import Iterator
 
@@ -21,11 +20,13 @@ from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.turns import Turns
 from aiokwire.errors import ConfigurationError, ConnectionFailed
+from aiokwire.net.dial import describe_os_error
 
 logger = logging.getLogger(__name__)
 
 _LOOPBACK = ("127.0.0.1", "::1")
 _NO_IPV6 = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT})
+_LAST_PORT = 65535
 _PORTS_TRIED = 8  # attempts to find a port that is free at every address
 CLOSE_GRACE = 1.0  # seconds for connections to send pending responses
 
@@ -40,8 +41,10 @@ def parse_endpoint(text: str, option: str) -> Endpoint:
         host = host[1:-1]
     elif ":" in host:
         colon = ""
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise ConfigurationError(f"{option} must be 'host:port' (port 0 picks a free one), not {text!r}")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > _LAST_PORT:
+        raise ConfigurationError(
+            f"{option} must be 'host:port' with a port from 0 to 65535 (0 picks a free one), not {text!r}"
+        )
     return Endpoint(host or "0.0.0.0", int(port))
 
 
@@ -57,7 +60,7 @@ async def _resolve(host: str, port: int) -> list[str]:
         )
     except OSError as error:
         raise ConnectionFailed(
-            f"cannot listen on {host}:{port}: the host cannot be resolved ({error})",
+            f"cannot listen on {host}:{port}: the host cannot be resolved ({describe_os_error(error)})",
             address=f"{host}:{port}",
             stage="resolve",
         ) from error
@@ -98,7 +101,7 @@ class Server:
                 if error.errno != errno.EADDRINUSE:
                     break
         raise ConnectionFailed(
-            f"cannot listen on {host}:{port}: {os.strerror(failed.errno) if failed.errno else failed}; "
+            f"cannot listen on {host}:{port}: {describe_os_error(failed)}; "
             "choose another port, or port 0 for a free one",
             address=f"{host}:{port}",
             stage="listen",
@@ -217,12 +220,23 @@ class Listeners:
     async def listen(self, endpoint: Endpoint) -> Endpoint:
         """Bind every node: the first one to the endpoint, the others to the ports after it (port 0: any free ones).
 
-        Raises: ConnectionFailed: a port is taken, or the address is not one of this machine.
+        Raises: ConfigurationError: there are fewer ports than nodes after the endpoint's. ConnectionFailed: a port is
+        taken, or the address is not one of this machine.
         """
+        self._check_ports("listen", endpoint)
         host, port = endpoint
         for number, node in enumerate(self._state.nodes):
             await self._bind(node, Endpoint(host, port + number if port else 0))
         return self._bound[self._state.nodes.first.id]
+
+    def _check_ports(self, option: str, endpoint: Endpoint) -> None:
+        count = len(self._state.nodes)
+        last = endpoint.port + count - 1
+        if endpoint.port and last > _LAST_PORT:
+            raise ConfigurationError(
+                f"{option} {endpoint} with {count} nodes needs the ports {endpoint.port} to {last}, "
+                f"but the last port is {_LAST_PORT}: choose a port up to {_LAST_PORT - count + 1}"
+            )
 
     async def _bind(self, node: Node, endpoint: Endpoint) -> Server:
         server = self._servers[node.id] = Server(self._state, node, self._connection_ids, self._turns)
@@ -231,7 +245,12 @@ class Listeners:
         return server
 
     def advertise(self, advertised: Endpoint | None) -> None:
-        """Set the address of every node: the bound one, or `advertised` with the following ports."""
+        """Set the address of every node: the bound one, or `advertised` with the following ports.
+
+        Raises: ConfigurationError: there are fewer ports than nodes after the advertised one.
+        """
+        if advertised is not None:
+            self._check_ports("advertised", advertised)
         for number, node in enumerate(self._state.nodes):
             bound = self._bound[node.id]
             host, port = advertised or bound

@@ -29,12 +29,16 @@ def command() -> None:
 @command.command("produce")
 @click.argument("topic")
 @bootstrap_option
-@click.option("--records", "-n", type=click.IntRange(1), default=1_000_000, show_default=True)
+@click.option(
+    "--records", "-n", type=click.IntRange(1), default=1_000_000, show_default=True, help="Number of records."
+)
 @click.option("--size", "-s", type=click.IntRange(0), default=100, show_default=True, help="Bytes of each value.")
-@click.option("--tasks", "-t", type=click.IntRange(1), help="Tasks that each await their sends; prints latencies.")
-@click.option("--compression", "-z", default="none", show_default=True)
-@click.option("--acks", default="all", show_default=True)
-@click.option("--json", "as_json", is_flag=True)
+@click.option(
+    "--tasks", "-t", type=click.IntRange(1), help="Number of tasks that each await every send; also prints latencies."
+)
+@click.option("--compression", "-z", default="none", show_default=True, help="none, gzip, snappy, lz4 or zstd.")
+@click.option("--acks", default="all", show_default=True, help="0, 1 or all.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object.")
 @client_options
 def produce(
     *,
@@ -48,7 +52,10 @@ def produce(
     as_json: bool,
     settings: dict[str, Any],
 ) -> None:
-    """Produce RECORDS values to TOPIC."""
+    """Produce values to TOPIC.
+
+    One more record is sent first and not measured: it opens the connections.
+    """
     options = {"compression_type": compression, "acks": acks, **CONNECT, **settings}
     # Half random, half constant: neither incompressible nor trivial for a codec.
     value = os.urandom(size // 2) + b"x" * (size - size // 2)
@@ -104,7 +111,7 @@ async def _send(producer: Any, topic: str, value: bytes, records: int, tasks: in
     type=click.IntRange(1),
     help="Stop after this number of records (default: at the end of the topic).",
 )
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object.")
 @client_options
 def consume(topic: str, bootstrap: str, records: int | None, as_json: bool, settings: dict[str, Any]) -> None:
     """Consume TOPIC from its beginning."""
@@ -197,7 +204,12 @@ def show(title: str, result: Result, *, as_json: bool) -> None:
         ["peak memory, MB", result.peak_memory_mb],
     ]
     rows += [[f"latency {name}, ms", value] for name, value in result.latency_ms.items()]
-    print_report(title, ["figure", "value"], rows)
+    print_report(title, ["figure", "value"], [[name, _rounded(value)] for name, value in rows])
+
+
+def _rounded(value: object) -> object:
+    """Drop the decimals of numbers above 100."""
+    return round(value) if isinstance(value, float) and value > 100 else value
 
 
 def _cpu_seconds() -> float:

@@ -42,6 +42,16 @@ def _parse_configs(given: tuple[str, ...]) -> dict[str, Any]:
     return configs
 
 
+def _parse_topics(given: tuple[str, ...]) -> dict[str, int]:
+    wanted: dict[str, int] = {}
+    for text in given:
+        name, partitions = parse_topic_partitions(text)
+        if name in wanted:
+            raise click.UsageError(f"--topic names {name} twice: give each topic once")
+        wanted[name] = partitions
+    return wanted
+
+
 @click.command("broker")
 @click.option(
     "--listen",
@@ -50,7 +60,9 @@ def _parse_configs(given: tuple[str, ...]) -> dict[str, Any]:
     metavar="HOST:PORT",
     help="Address to listen on. Port 0 picks a free port; localhost means 127.0.0.1 and ::1.",
 )
-@click.option("--advertised", metavar="HOST:PORT", help="Address that clients connect to, if different.")
+@click.option(
+    "--advertised", metavar="HOST:PORT", help="Address that clients connect to, if it is not that of --listen."
+)
 @click.option("--data-dir", type=click.Path(file_okay=False), help="Directory of the log (default: memory only).")
 @click.option("--topic", "topics", multiple=True, metavar="NAME:PARTITIONS", help="Create a topic; repeatable.")
 @click.option(
@@ -58,7 +70,7 @@ def _parse_configs(given: tuple[str, ...]) -> dict[str, Any]:
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Number of nodes, each on its own port: that of --listen and the following.",
+    help="Number of nodes. The first listens at the port of --listen, the others at the ports after it.",
 )
 @pairs_option(
     "--set",
@@ -70,25 +82,33 @@ def _parse_configs(given: tuple[str, ...]) -> dict[str, Any]:
 @click.option(
     "--apply-retention",
     is_flag=True,
-    help="Enable retention for adopted topics whose configs are unknown.",
+    help="Apply retention to adopted topics whose configs are unknown (default: keep their records).",
 )
 @click.option("--journal", type=click.IntRange(0), default=0, help="Keep the last N requests, for tests.", metavar="N")
 @click.option("--ready-json", is_flag=True, help="Print one line of JSON when ready: addresses, ids, process id.")
-@click.option("--exit-with-stdin", is_flag=True, help="Stop when standard input is closed, for test harnesses.")
+@click.option("--exit-with-stdin", is_flag=True, help="Stop when standard input is closed.")
 def command(
     *, topics: tuple[str, ...], settings: dict[str, Any], ready_json: bool, exit_with_stdin: bool, **options: Any
 ) -> None:
     """Run a broker for any Kafka client, with a log on disk in Kafka's format."""
-    wanted = dict(parse_topic_partitions(topic) for topic in topics)
+    wanted = _parse_topics(topics)
 
     async def serve() -> None:
         from aiokwire.broker import Broker
 
         async with Broker(topics=wanted, **options, **settings) as broker:
-            print(_ready_line(broker) if ready_json else f"listening on {broker.bootstrap_servers}", flush=True)
+            print(_ready_line(broker) if ready_json else _listening_line(broker), flush=True)
             await (_stdin_closed() if exit_with_stdin else anyio.sleep_forever())
 
     run(serve)
+
+
+def _listening_line(broker: Broker) -> str:
+    bound = str(broker.state.configs.static["listeners"]).removeprefix("PLAINTEXT://")
+    clients = broker.bootstrap_servers
+    if clients.partition(",")[0] == bound:
+        return f"listening on {clients}"
+    return f"listening on {bound}, clients connect to {clients}"
 
 
 def _ready_line(broker: Broker) -> str:

@@ -16,11 +16,12 @@ from aiokwire._text import printable
 from aiokwire.cli.lazy import VerbGroup
 from aiokwire.cli.options import CONNECT, bootstrap_for_verbs, bootstrap_option
 from aiokwire.cli.output import print_json, print_table
-from aiokwire.cli.running import run
+from aiokwire.cli.running import result_of, run
+from aiokwire.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from aiokwire import TopicPartition
-    from aiokwire.admin import GroupDescription, OffsetChange, PartitionLag, ResetTo
+    from aiokwire.admin import Admin, GroupDescription, OffsetChange, PartitionLag, ResetTo
     from aiokwire.errors import BrokerError
 
 # The options of `reset` that choose the new offsets.
@@ -136,14 +137,25 @@ def _print_group(group: GroupDescription, partitions: list[dict[str, Any]]) -> N
     metavar="TOPIC[:PARTITION,...]",
     help="Topic or partitions (default: all that the group has committed).",
 )
-@click.option("--to-earliest", is_flag=True, help="To the log start offset.")
-@click.option("--to-latest", is_flag=True, help="To the end of the log.")
-@click.option("--to-current", is_flag=True, help="Keep the offset, moved into the range of the log.")
+@click.option("--to-earliest", is_flag=True, help="Move to the start of the log.")
+@click.option("--to-latest", is_flag=True, help="Move to the end of the log.")
 @click.option(
-    "--to-time", metavar="TIME", help="To the first record at or after TIME: ISO 8601, or ms since the epoch."
+    "--to-current",
+    is_flag=True,
+    help="Keep the committed offset; if it is outside the log, move it to the nearest end.",
+)
+@click.option(
+    "--to-time",
+    metavar="TIME",
+    help="Move to the first record at or after TIME: ISO 8601, or milliseconds since the epoch.",
 )
 @click.option("--shift", type=int, metavar="N", help="Move by N records; backward if negative.")
-@click.option("--to-offset", type=click.IntRange(0), metavar="N", help="To offset N.")
+@click.option(
+    "--to-offset",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Move to offset N, or to the nearest end of the log if N is outside it.",
+)
 @click.option(
     "--from-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -155,28 +167,47 @@ def _print_group(group: GroupDescription, partitions: list[dict[str, Any]]) -> N
 def reset(
     *, name: str, bootstrap: str, topics: tuple[str, ...], dry_run: bool, as_csv: bool, yes: bool, **ways: Any
 ) -> None:
-    """Move a group without members to other offsets."""
+    """Change the committed offsets of a group that has no members."""
     given = [way for way in WAYS if ways[way] is not None and ways[way] is not False]  # 0 is an offset
     if len(given) != 1:
-        raise click.UsageError(f"use one of {', '.join('--' + way.replace('_', '-') for way in WAYS)}")
+        raise click.UsageError(f"give exactly one of {', '.join('--' + way.replace('_', '-') for way in WAYS)}")
     wanted = parse_partitions(topics)
     to = _reset_to(given[0], ways[given[0]], wanted)
 
-    async def main() -> int:
+    async def plan() -> dict[TopicPartition, OffsetChange]:
         from aiokwire import Admin
 
         async with Admin(bootstrap, **CONNECT) as admin:
-            partitions = wanted or None
-            changes = await admin.reset_group_offsets(name, to, partitions, validate_only=True)
-            _print_changes(name, changes, as_csv=as_csv)
-            if dry_run:
-                return 0
-            if not yes:
-                click.confirm(f"reset {len(changes)} partition(s) of group {name}?", abort=True, err=True)
-            await admin.alter_group_offsets(name, {tp: change.after for tp, change in changes.items()})
-        return 0
+            await _check_exist(admin, wanted)
+            return await admin.reset_group_offsets(name, to, wanted or None, validate_only=True)
 
-    run(main)
+    async def apply() -> None:
+        from aiokwire import Admin
+
+        async with Admin(bootstrap, **CONNECT) as admin:
+            await admin.alter_group_offsets(name, {tp: change.after for tp, change in changes.items()})
+
+    changes = result_of(plan)
+    _warn_of_limits(to, changes)
+    _print_changes(name, changes, as_csv=as_csv)
+    if dry_run:
+        return
+    if not yes:
+        click.confirm(f"reset {len(changes)} partition(s) of group {name}?", abort=True, err=True)
+    run(apply)
+
+
+async def _check_exist(admin: Admin, partitions: list[str | TopicPartition]) -> None:
+    """Raises: StaleMetadataError: a topic does not exist. InvalidArgument: a partition does not exist."""
+    if not partitions:
+        return
+    chosen = [one for one in partitions if not isinstance(one, str)]
+    names = {one for one in partitions if isinstance(one, str)} | {tp.topic for tp in chosen}
+    topics = (await admin.describe_topics(names)).check()
+    for topic, number in chosen:
+        existing = {found.partition for found in topics[topic].partitions}
+        if number not in existing:
+            raise InvalidArgument(f"topic {topic} has partitions 0 to {max(existing)}, not {number}")
 
 
 def _reset_to(way: str, value: Any, partitions: list[str | TopicPartition]) -> ResetTo:
@@ -201,7 +232,9 @@ def _milliseconds(text: str) -> int:
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError as error:
-        raise click.BadParameter(f"{text!r} is not a time: {error}") from error
+        raise click.BadParameter(
+            f"{text!r} is not a time: use ISO 8601, such as 2026-01-31T12:00, or milliseconds since the epoch"
+        ) from error
     return round(moment.astimezone(datetime.UTC).timestamp() * 1000)
 
 
@@ -222,6 +255,17 @@ def _read_offsets(path: Path) -> dict[TopicPartition, int]:
                     f"{path}, line {number}: {','.join(row)!r} is not topic,partition,offset"
                 ) from error
     return offsets
+
+
+def _warn_of_limits(to: ResetTo, changes: dict[TopicPartition, OffsetChange]) -> None:
+    """Report the offsets that are outside the log, and the nearest end, to standard error."""
+    from aiokwire.admin.offset_resets import wanted_offset
+
+    for tp, change in changes.items():
+        wanted = wanted_offset(to, tp, change)
+        if wanted != change.after:
+            end = "end" if wanted > change.after else "start"
+            click.echo(f"{tp}: offset {wanted} is outside the log, the {end} is {change.after}", err=True)
 
 
 def _print_changes(name: str, changes: dict[TopicPartition, OffsetChange], *, as_csv: bool) -> None:
@@ -246,10 +290,10 @@ def _print_changes(name: str, changes: dict[TopicPartition, OffsetChange], *, as
     metavar="TOPIC[:PARTITION,...]",
     help="Delete only these committed offsets, not the groups.",
 )
-@click.option("--members", is_flag=True, help="Remove only the members; running ones rejoin.")
+@click.option("--members", is_flag=True, help="Remove only the members; members that are running join again.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def delete(*, names: tuple[str, ...], bootstrap: str, offsets: tuple[str, ...], members: bool, yes: bool) -> None:
-    """Delete groups without members, or offsets or members of groups."""
+    """Delete groups that have no members; with --offsets or --members, only offsets or members."""
     if offsets and members:
         raise click.UsageError("use --offsets or --members, not both")
     chosen = parse_partitions(offsets)

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import uvloop
 
@@ -15,10 +15,25 @@ from aiokwire.errors import KafkaError
 INTERRUPTED = 130  # the shells' status for SIGINT
 FAILED = 1
 
+T = TypeVar("T")
+
 
 def run(main: Callable[[], Coroutine[Any, Any, int | None]]) -> None:
     """Run a verb's coroutine, and exit with the status that it returns."""
     sys.exit(_status(main))
+
+
+def result_of(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return the result of a coroutine, to prompt outside the event loop; on errors and signals exit as `run` does."""
+    results: list[T] = []
+
+    async def keep() -> None:
+        results.append(await main())
+
+    status = _status(keep)
+    if status or not results:
+        sys.exit(status)
+    return results[0]
 
 
 def _status(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -37,6 +38,14 @@ def run(bootstrap: str) -> Callable[..., Result]:
         return CliRunner().invoke(cli, [str(part) for part in arguments], env={"AIOKWIRE_BOOTSTRAP": bootstrap})
 
     return call
+
+
+@pytest.fixture
+def default_sigint() -> Iterator[None]:
+    """Restore SIGINT: background jobs of a shell ignore it, and so do their child processes."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -72,3 +73,33 @@ def test_help_shows_nodes_configs_and_journal() -> None:
     result = CliRunner().invoke(cli, ["broker", "--help"])
     for option in ("--nodes", "--set", "--journal", "--ready-json", "--exit-with-stdin", "--apply-retention"):
         assert option in result.output
+
+
+def test_the_broker_prints_the_bound_address_and_that_of_the_clients() -> None:
+    with _started("--listen", "0.0.0.0:0", "--exit-with-stdin") as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.fullmatch(r"listening on 0\.0\.0\.0:(\d+), clients connect to 127\.0\.0\.1:(\d+)\n", line)
+        assert found is not None, line
+        assert found[1] == found[2]
+
+
+@pytest.mark.parametrize("option", ["--listen", "--advertised"])
+def test_a_broker_refuses_more_nodes_than_there_are_ports(option: str) -> None:
+    """Regression: the ports wrapped around to 0 and 1."""
+    result = CliRunner().invoke(cli, ["broker", "--listen", "127.0.0.1:0", option, "127.0.0.1:65535", "--nodes", "3"])
+    assert result.exit_code == 1
+    assert "127.0.0.1:65535 with 3 nodes needs the ports 65535 to 65537" in result.stderr
+
+
+def test_a_topic_is_named_once() -> None:
+    result = CliRunner().invoke(cli, ["broker", "--listen", "127.0.0.1:0", "--topic", "a:1", "--topic", "a:3"])
+    assert result.exit_code == 2
+    assert "--topic names a twice" in result.stderr
+
+
+def test_an_unknown_host_is_reported_without_the_number_of_the_error() -> None:
+    result = CliRunner().invoke(cli, ["broker", "--listen", "no host:0"])
+    assert result.exit_code == 1
+    assert "the host cannot be resolved (" in result.stderr
+    assert "Errno" not in result.stderr

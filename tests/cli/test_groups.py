@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import Result
 
@@ -113,3 +115,50 @@ def test_a_group_can_be_reset_to_offset_0(run: Run, group: str) -> None:
     reset = run("groups", "reset", group, "--to-offset", "0", "--yes")
     assert reset.exit_code == 0, reset.output
     assert committed(run, group) == {0: 0, 1: 0}
+
+
+@pytest.mark.usefixtures("default_sigint")
+def test_ctrl_c_and_sigterm_end_a_reset_that_waits_for_its_confirmation(
+    run: Run, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: the prompt blocked the event loop, which handled the signals."""
+    at_the_prompt = []
+
+    def confirm(*_: object, **__: object) -> None:
+        at_the_prompt.append((signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)))
+        raise click.Abort
+
+    monkeypatch.setattr(click, "confirm", confirm)
+    assert run("groups", "reset", group, "--to-latest").exit_code == 1
+    assert at_the_prompt == [(signal.default_int_handler, signal.SIG_DFL)]
+    assert committed(run, group) == {0: 2, 1: 2}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "complaint"),
+    [("nosuch", "'nosuch'"), ("nosuch:0", "'nosuch'"), ("orders:9", "topic orders has partitions 0 to 2, not 9")],
+    ids=["topic", "topic of a partition", "partition"],
+)
+def test_a_reset_refuses_a_missing_topic_or_partition_at_once(run: Run, partitions: str, complaint: str) -> None:
+    """Regression: it waited 60 s for the topic."""
+    refused = run("groups", "reset", "g", "--to-latest", "-t", partitions, "--yes")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("error: ")
+    assert refused.stderr.count("\n") == 1
+    assert complaint in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("way", "warning"),
+    [
+        (["--to-offset", "999999"], "offset 999999 is outside the log, the end is 4"),
+        (["--shift", "-7"], "offset -5 is outside the log, the start is 0"),
+    ],
+    ids=["offset", "shift"],
+)
+def test_the_plan_of_a_reset_names_offsets_outside_the_log(
+    run: Run, group: str, topic: str, way: list[str], warning: str
+) -> None:
+    planned = run("groups", "reset", group, *way, "--dry-run")
+    assert planned.stderr == f"{topic}[0]: {warning}\n{topic}[1]: {warning}\n"
+    assert run("groups", "reset", group, "--to-offset", "4", "--dry-run").stderr == ""

@@ -6,12 +6,14 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from aiokwire.cli.bench import Result as Figures
+from aiokwire.cli.bench import show
 from aiokwire.cli.main import cli
 
 Run = Callable[..., Result]
@@ -130,19 +132,19 @@ def test_bench_reports_its_rate(run: Run, topic: str) -> None:
     assert "records/s" in run("bench", "consume", topic).stdout
 
 
+def test_bench_prints_large_figures_without_decimals(capsys: pytest.CaptureFixture[str]) -> None:
+    show("produce t", Figures(1_000_000, 100_000_000, 0.852256, 0.9, 150.25, {"p50": 1.25}), as_json=False)
+    printed = capsys.readouterr().out
+    assert "1,173,356 " in printed
+    assert "1.250" in printed
+    assert "150.250" not in printed
+
+
 def test_produce_reads_standard_input(bootstrap: str, run: Run, topic: str) -> None:
     command = [sys.executable, "-m", "aiokwire", "produce", topic, "-p", "0", "-b", bootstrap]
     done = subprocess.run(command, input=b"a\nb", capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, f"2 records sent to {topic}\n".encode())
     assert run("consume", topic, "-e").stdout == "a\nb\n"
-
-
-@pytest.fixture
-def default_sigint() -> Iterator[None]:
-    """Restore SIGINT: background jobs of a shell ignore it, and so do their child processes."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("default_sigint")
