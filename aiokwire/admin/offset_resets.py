@@ -66,6 +66,10 @@ class ResetTo:
         """Move each partition to its own offset."""
         return cls(ResetKind.OFFSETS, offsets=dict(offsets))
 
+    def wanted(self, tp: TopicPartition, change: OffsetChange) -> int:
+        """Return the offset that a planned change was to reach; `change.after` differs if that is outside the log."""
+        return _wanted(self, tp, change.before, change.after, change.after, change.after)
+
 
 class OffsetChange(NamedTuple):
     """The change of one partition by a reset."""
@@ -91,11 +95,6 @@ def plan_reset(
         wanted = _wanted(to, tp, before, begins[tp], ends[tp], at_time.get(tp, -1))
         changes[tp] = OffsetChange(before, max(begins[tp], min(wanted, ends[tp])))
     return changes
-
-
-def wanted_offset(to: ResetTo, tp: TopicPartition, change: OffsetChange) -> int:
-    """Return the offset that `to` means for a planned change, which differs from `change.after` outside the log."""
-    return _wanted(to, tp, change.before, change.after, change.after, change.after)
 
 
 def _wanted(

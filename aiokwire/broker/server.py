@@ -8,6 +8,7 @@ import errno
 import ipaddress
 import itertools
 import logging
+import os
 import socket
 from collections.abc import Iterator
 
@@ -20,7 +21,6 @@ from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.turns import Turns
 from aiokwire.errors import ConfigurationError, ConnectionFailed
-from aiokwire.net.dial import describe_os_error
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ async def _resolve(host: str, port: int) -> list[str]:
         )
     except OSError as error:
         raise ConnectionFailed(
-            f"cannot listen on {host}:{port}: the host cannot be resolved ({describe_os_error(error)})",
+            f"cannot listen on {host}:{port}: the host cannot be resolved ({error.strerror or error})",
             address=f"{host}:{port}",
             stage="resolve",
         ) from error
@@ -101,7 +101,7 @@ class Server:
                 if error.errno != errno.EADDRINUSE:
                     break
         raise ConnectionFailed(
-            f"cannot listen on {host}:{port}: {describe_os_error(failed)}; "
+            f"cannot listen on {host}:{port}: {os.strerror(failed.errno) if failed.errno else failed}; "
             "choose another port, or port 0 for a free one",
             address=f"{host}:{port}",
             stage="listen",

@@ -259,10 +259,8 @@ def _read_offsets(path: Path) -> dict[TopicPartition, int]:
 
 def _warn_of_limits(to: ResetTo, changes: dict[TopicPartition, OffsetChange]) -> None:
     """Report the offsets that are outside the log, and the nearest end, to standard error."""
-    from aiokwire.admin.offset_resets import wanted_offset
-
     for tp, change in changes.items():
-        wanted = wanted_offset(to, tp, change)
+        wanted = to.wanted(tp, change)
         if wanted != change.after:
             end = "end" if wanted > change.after else "start"
             click.echo(f"{tp}: offset {wanted} is outside the log, the {end} is {change.after}", err=True)
