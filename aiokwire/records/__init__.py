@@ -23,12 +23,12 @@ from aiokwire.records._record import DeserializedRecord, Record
 from aiokwire.records._rows import ArrowRows
 from aiokwire.records.arrow import columns_to_arrow, need_arrow, to_arrow
 from aiokwire.records.arrow_rows import rows_of
-from aiokwire.records.checks import RecordCheck, find_offset_for_timestamp, max_timestamp_record, validate_records
 from aiokwire.records.checksum import crc32c
 from aiokwire.records.compression import TooLarge, check_level, compress, decompress
 from aiokwire.records.convert import convert
-from aiokwire.records.inplace import assign_offsets, set_log_append_time, set_max_timestamp, set_producer_state
-from aiokwire.records.visible import Visible, select_visible
+from aiokwire.records.isolation import Visible, select_visible
+from aiokwire.records.patch import assign_offsets, set_log_append_time, set_max_timestamp, set_producer_state
+from aiokwire.records.validation import RecordCheck, find_offset_for_timestamp, max_timestamp_record, validate_records
 
 __all__ = [
     "ArrowRows",
