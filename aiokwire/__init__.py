@@ -7,9 +7,17 @@ imported by their own names.
 from __future__ import annotations
 
 import importlib
+import os
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import TYPE_CHECKING
 
 from aiokwire._version import __version__
+
+if not any(os.path.exists(f"{__path__[0]}/protocol/_codec{suffix}") for suffix in EXTENSION_SUFFIXES):
+    raise ImportError(
+        f"aiokwire is imported from a source folder without its compiled modules ({__path__[0]}): "
+        "run outside the checkout, or run `make build`"
+    )
 
 if TYPE_CHECKING:
     from aiokwire.admin import Admin

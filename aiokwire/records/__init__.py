@@ -6,15 +6,7 @@ The producer builds (`BatchBuilder`), the consumer reads (`read_batches`), the b
 
 from __future__ import annotations
 
-try:
-    from aiokwire.records._avro import AvroField, AvroPlan, AvroRows, framed_ids
-except ModuleNotFoundError as error:
-    from pathlib import Path
-
-    raise ImportError(
-        f"aiokwire is imported from a source folder without its compiled modules ({Path(__file__).parents[1]}): "
-        "run outside the checkout, or run `make build`"
-    ) from error
+from aiokwire.records._avro import AvroField, AvroPlan, AvroRows, framed_ids
 from aiokwire.records._batch import RecordBatch, fill_columns, read_batches, scan_batches, take_sound
 from aiokwire.records._builder import BatchBuilder, estimate_size
 from aiokwire.records._columns import Columns, Spare
