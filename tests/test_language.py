@@ -16,13 +16,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SUFFIXES = {".py", ".pyi", ".pyx", ".pxd", ".md", ".toml", ".sh", ".html", ""}
-WRITTEN = [
-    "aiokwire/group",
-    "aiokwire/protocol",
-    "pyspark_aiokwire",
-    "tests/group",
-    "tests/protocol",
-]  # what was rewritten so far; in the end all of it
 NOT_OURS = ("aiokwire/protocol/messages/", "LICENSE", "tests/test_language.py")
 
 
@@ -39,7 +32,7 @@ def phrase(pattern: str, instead: str) -> Phrase:
 
 BANNED = [
     phrase("(?:is|are|was|were|be|been|being) told", "receives, is notified of, is given"),
-    phrase("(?:tell|tells|told|telling)", "send, report, return, notify, name, show"),
+    phrase("(?:tell(?!\\()|tells|told|telling)", "send, report, return, notify, name, show"),
     phrase("(?:say|says|said|saying)", "report, return, state, name, document; 'the message names ...'"),
     phrase("(?:go|goes|going|went|gone) on", "continue, resume, keep"),
     phrase(
@@ -102,9 +95,8 @@ def occurrences(path: Path) -> list[Found]:
     ]
 
 
-@pytest.mark.parametrize("folder", WRITTEN)
-def test_prose_and_names_use_the_words_of_the_field(folder: str) -> None:
-    found = [one for path in files() if path.is_relative_to(ROOT / folder) for one in occurrences(path)]
+def test_prose_and_names_use_the_words_of_the_field() -> None:
+    found = [one for path in files() for one in occurrences(path)]
     assert not found, "\n" + "\n".join(f"{place}: {text!r}: write {instead}" for place, text, instead in found[:60])
 
 
