@@ -100,7 +100,7 @@ def command(
             print(_ready_line(broker) if ready_json else _listening_line(broker), flush=True)
             await (_stdin_closed() if exit_with_stdin else anyio.sleep_forever())
 
-    run(serve)
+    run(serve, until_stopped=True)
 
 
 def _listening_line(broker: Broker) -> str:

@@ -111,7 +111,7 @@ def command(
             await _print(consumer, write, ends if exit_at_end else None, maximum)
         return 0
 
-    run(consume)
+    run(consume, until_stopped=not exit_at_end and maximum is None)
 
 
 def _check_group(start: str | int | datetime.datetime, partitions: tuple[int, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -58,7 +59,7 @@ def compile_format(text: str) -> Format:
     parts: list[Format] = []
     for literal, directive in re.findall(r"([^%]+)|%(.?)", text, re.DOTALL):
         if literal:
-            plain = re.sub(rb"\\(n|t|r|0|\\|x[0-9a-fA-F]{2})", _escape, literal.encode())
+            plain = unescape(literal)
             parts.append(lambda _, plain=plain: plain)  # type: ignore[misc]  # the default binds this iteration's value
         elif directive in DIRECTIVES:
             parts.append(DIRECTIVES[directive])
@@ -67,6 +68,11 @@ def compile_format(text: str) -> Format:
                 f"format {text!r}: no directive %{directive}; known: {' '.join('%' + d for d in DIRECTIVES)}"
             )
     return lambda record: b"".join([part(record) for part in parts])
+
+
+def unescape(text: str) -> bytes:
+    """Return the bytes of an argument with its \\n, \\t, \\r, \\0, \\\\ and \\xNN replaced."""
+    return re.sub(rb"\\(n|t|r|0|\\|x[0-9a-fA-F]{2})", _escape, os.fsencode(text))
 
 
 def _escape(match: re.Match[bytes]) -> bytes:
@@ -79,7 +85,7 @@ def _escape(match: re.Match[bytes]) -> bytes:
 def json_line(record: PrintedRecord) -> bytes:
     """Format a record as a JSON object; bytes that are not UTF-8 as base64 in `..._base64`.
 
-    `aiokwire produce --json` reads it.
+    A header is [name, value], or [name, null, base64]. `aiokwire produce --json` reads the line.
     """
     fields: dict[str, Any] = {
         "topic": record.topic,
@@ -93,7 +99,12 @@ def json_line(record: PrintedRecord) -> bytes:
         except UnicodeDecodeError:
             fields[f"{name}_base64"] = base64.b64encode(data).decode()
     if record.headers:
-        fields["headers"] = [
-            [name, None if value is None else value.decode(errors="replace")] for name, value in record.headers
-        ]
+        fields["headers"] = [_header(name, value) for name, value in record.headers]
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def _header(name: str, value: bytes | None) -> list[str | None]:
+    try:
+        return [name, None if value is None else value.decode()]
+    except UnicodeDecodeError:
+        return [name, None, base64.b64encode(value or b"").decode()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ class VerbGroup(click.Group):
         known = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in known:
             nearest = difflib.get_close_matches(args[0], known, n=1, cutoff=0.5)
-            hint = f"Did you mean {nearest[0]!r}?" if nearest else f"There are {', '.join(known)}."
+            hint = f"Did you mean {nearest[0]!r}?" if nearest else f"Commands: {', '.join(known)}."
             ctx.fail(f"No such command {args[0]!r}. {hint}")
         return super().resolve_command(ctx, args)
 
@@ -30,6 +31,12 @@ class LazyGroup(VerbGroup):
     def __init__(self, *args: Any, verbs: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*args, **options)
         self._verbs = verbs
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # while a verb's module is imported: not "Aborted!"
+            sys.exit(130)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._verbs)

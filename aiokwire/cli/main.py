@@ -28,8 +28,12 @@ VERBS = {
 @click.command(cls=LazyGroup, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"]})
 @bootstrap_for_verbs
 @click.version_option(__version__, prog_name="aiokwire")
-@click.option("--verbose", "-v", count=True, help="Log state changes (-v) or everything (-vv).")
+@click.option(
+    "--verbose", "-v", count=True, help="Log state changes (-v) or everything (-vv); give it before the command."
+)
 def cli(verbose: int) -> None:
     """Kafka clients and a broker, native to asyncio."""
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # It logs the beginning of an outage as a WARNING, and its end as INFO: show both.
+    logging.getLogger("aiokwire.cluster.nodes").setLevel(min(level, logging.INFO))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -116,5 +117,9 @@ def parse_headers(given: tuple[str, ...]) -> list[tuple[str, bytes | None]]:
         name, equals, value = pair.partition("=")
         if not name:
             raise click.BadParameter(f"{pair!r} is not NAME=VALUE")
-        headers.append((name, value.encode() if equals else None))
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise click.BadParameter(f"the name of header {pair!r} is not UTF-8") from None
+        headers.append((name, os.fsencode(value) if equals else None))
     return headers

@@ -10,17 +10,22 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from aiokwire.cli.standard import STDOUT, discard_stdout
 from aiokwire.errors import KafkaError
 
 INTERRUPTED = 130  # the shells' status for SIGINT
+TERMINATED = 143  # the shells' status for SIGTERM
 FAILED = 1
 
 T = TypeVar("T")
 
 
-def run(main: Callable[[], Coroutine[Any, Any, int | None]]) -> None:
-    """Run a verb's coroutine, and exit with the status that it returns."""
-    sys.exit(_status(main))
+def run(main: Callable[[], Coroutine[Any, Any, int | None]], *, until_stopped: bool = False) -> None:
+    """Run a verb's coroutine, and exit with the status that it returns.
+
+    SIGTERM is a failure (143), except for a verb that runs `until_stopped`.
+    """
+    sys.exit(_status(main, 0 if until_stopped else TERMINATED))
 
 
 def result_of(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -30,31 +35,46 @@ def result_of(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     async def keep() -> None:
         results.append(await main())
 
-    status = _status(keep)
+    status = _status(keep, TERMINATED)
     if status or not results:
         sys.exit(status)
     return results[0]
 
 
-def _status(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
+def _status(main: Callable[[], Coroutine[Any, Any, int | None]], terminated: int) -> int:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_until_signal(main)) or 0
+            return runner.run(_until_signal(main, terminated)) or 0
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # `aiokwire consume ... | head`: the reader has closed the pipe. Keep the interpreter from flushing to it.
-        sys.stdout = open("/dev/null", "w")  # noqa: SIM115 - lives until the process ends
+        # `aiokwire consume ... | head`: the reader has closed the pipe.
+        discard_stdout()
         return 0
-    except KafkaError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return FAILED
+    except (KafkaError, OSError) as error:
+        if not _is_known(error):
+            raise
+        return _fail(error)
     except BaseExceptionGroup as group:
-        known, rest = group.split(KafkaError)
+        known, rest = group.split(_is_known)
         if rest is not None or known is None:
             raise
-        print(f"error: {_first(known)}", file=sys.stderr)
-        return FAILED
+        return _fail(_first(known))
+
+
+def _is_known(error: BaseException) -> bool:
+    """Whether the error is an answer to the user: Kafka's, or one that names a file or standard output."""
+    return isinstance(error, KafkaError) or (isinstance(error, OSError) and error.filename is not None)
+
+
+def _fail(error: BaseException) -> int:
+    if isinstance(error, OSError) and not isinstance(error, KafkaError):
+        if error.filename == STDOUT:
+            discard_stdout()
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+    else:
+        print(f"error: {error}", file=sys.stderr)
+    return FAILED
 
 
 def _first(group: BaseException) -> BaseException:
@@ -63,8 +83,8 @@ def _first(group: BaseException) -> BaseException:
     return group
 
 
-async def _until_signal(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int | None:
-    """Cancel the verb on SIGTERM, as on Ctrl-C, so that clients close."""
+async def _until_signal(main: Callable[[], Coroutine[Any, Any, int | None]], terminated_status: int) -> int | None:
+    """Cancel the verb on SIGTERM, as on Ctrl-C, so that clients close; return `terminated_status` then."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
@@ -82,6 +102,6 @@ async def _until_signal(main: Callable[[], Coroutine[Any, Any, int | None]]) -> 
         if not terminated:
             raise  # Ctrl-C: asyncio's runner turns it into KeyboardInterrupt
         task.uncancel()
-        return 0
+        return terminated_status
     finally:
         loop.remove_signal_handler(signal.SIGTERM)

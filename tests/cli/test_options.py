@@ -40,6 +40,12 @@ def test_headers_may_be_null() -> None:
     assert parse_headers(("a=1", "b", "c=")) == [("a", b"1"), ("b", None), ("c", b"")]
 
 
+def test_headers_keep_bytes_that_are_not_utf8() -> None:
+    assert parse_headers(("h=\udcff",)) == [("h", b"\xff")]
+    with pytest.raises(click.BadParameter, match="not UTF-8"):
+        parse_headers(("\udcff=1",))
+
+
 def test_a_start_is_a_keyword_an_offset_or_a_time() -> None:
     assert parse_start("beginning") == parse_start("earliest") == "beginning"
     assert parse_start("-5") == -5

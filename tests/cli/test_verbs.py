@@ -203,7 +203,7 @@ def test_the_bootstrap_servers_may_be_given_at_every_level(bootstrap: str, topic
     [
         (("topic", "list"), "Did you mean 'topics'?"),
         (("topics", "descibe"), "Did you mean 'describe'?"),
-        (("groups", "zzz"), "There are delete, describe, list, reset."),
+        (("groups", "zzz"), "Commands: delete, describe, list, reset."),
     ],
 )
 def test_the_error_for_a_mistyped_verb_names_the_nearest_one(run: Run, arguments: tuple[str, ...], hint: str) -> None:

@@ -196,9 +196,8 @@ async def _kill_halfway(outcome: Outcome, broker: BrokerProcess, halfway: anyio.
 
 def _hide_outages() -> None:
     """Do not log the unreachable broker, which the progress shows, except with `-v`."""
-    logger = logging.getLogger("aiokwire.cluster.nodes")
-    if not logger.isEnabledFor(logging.INFO):
-        logger.setLevel(logging.ERROR)
+    if not logging.getLogger("aiokwire").isEnabledFor(logging.INFO):
+        logging.getLogger("aiokwire.cluster.nodes").setLevel(logging.ERROR)
 
 
 async def _watch(outcome: Outcome, progress: Progress, started: float) -> None:

@@ -1,0 +1,63 @@
+"""The standard streams of the process: none of them is closed, and an error names standard output."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Any, TextIO
+
+STDOUT = "standard output"
+
+
+def open_standard_streams() -> None:
+    """Open /dev/null on closed descriptors 0 to 2, and name standard output in its errors.
+
+    libuv aborts the process if one of its own descriptors gets such a number.
+    """
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if _is_open(descriptor):
+            continue
+        opened = os.open(os.devnull, os.O_RDWR)
+        if opened != descriptor:
+            os.dup2(opened, descriptor)
+            os.close(opened)
+        os.set_inheritable(descriptor, True)
+        setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115 - lives until the process ends
+    _name_stdout(sys.stdout)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+class _Stdout(io.FileIO):
+    """Standard output, whose errors have its name as their `filename`."""
+
+    def write(self, data: Any, /) -> int | None:  # type: ignore[override]  # a Buffer, which 3.11 cannot name
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, STDOUT) from None
+
+
+def _name_stdout(stream: TextIO) -> None:
+    if not isinstance(stream, io.TextIOWrapper):
+        return  # another program's stream
+    named = _Stdout(stream.fileno(), "w", closefd=False)
+    sys.stdout = io.TextIOWrapper(
+        named if isinstance(stream.buffer, io.RawIOBase) else io.BufferedWriter(named),  # raw: `python -u`
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def discard_stdout() -> None:
+    """Send further output to /dev/null, so that the interpreter does not flush to a broken one."""
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives until the process ends
