@@ -20,7 +20,7 @@ VERBS = {
     "sql": ("aiokwire.cli.spark.sql", "Query topics as tables."),
     "lag": ("aiokwire.cli.spark.lag", "Show the lag of streaming queries, from their checkpoint."),
     "run": ("aiokwire.cli.spark.run", "Run a pipeline declared in a file."),
-    "demo": ("aiokwire.cli.spark.demo", "Hourly delays by airline, exactly once, on the flights."),
+    "demo": ("aiokwire.cli.spark.demo", "Compute hourly delays by airline, exactly once."),
 }
 
 

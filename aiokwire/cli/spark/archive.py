@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     type=click.Choice(("snappy", "zstd", "lz4", "gzip", "none")),
     default="snappy",
     show_default=True,
-    help="Of the Parquet files.",
+    help="Compression codec of the Parquet files.",
 )
 @click.option(
     "--file-size", default="256m", show_default=True, callback=size_option, help="Approximate maximum size of a file."
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     callback=duration_option,
     help="Run until stopped, with this interval between rounds, such as 30s.",
 )
-@click.option("--commit-group", metavar="GROUP", help="A group whose offsets follow the archive, for lag tools.")
+@click.option(
+    "--commit-group", metavar="GROUP", help="Group whose committed offsets follow the archive, for lag tools."
+)
 @click.option("--compact", is_flag=True, help="Only merge small files of the archive.")
 @click.option("--verify", "check", is_flag=True, help="Only compare the files with the manifests.")
 @spark_options
@@ -61,15 +63,16 @@ def command(
     conf: dict[str, str],
     as_json: bool,
 ) -> None:
-    """Write records of TOPICS that are not yet in the archive to Parquet.
+    """Write the records of TOPICS that the archive does not have yet to Parquet.
 
-    Run it again to resume after the last commit; uncommitted files are removed. Set the start of a
-    new archive, and the reaction to lost data, with `--option`, by the names of the Spark source.
+    Start it again to continue: committed records are not read again, uncommitted ones leave nothing
+    behind. `--option`, with the names of the Spark source, sets where to begin and what to do about
+    lost data.
     """
     if compact and check:
         raise click.UsageError("--compact and --verify cannot be combined: run one after the other")
     if (compact or check) and topics:
-        raise click.UsageError("--compact and --verify apply to the whole archive: leave out the topics")
+        raise click.UsageError("--compact and --verify work on the whole archive: leave out the topics")
     if not (compact or check or topics or {"assign", "subscribepattern"} & {name.lower() for name in options}):
         raise click.UsageError("name the topics, or choose them with --option assign=... or subscribePattern=...")
 

@@ -35,7 +35,7 @@ def _names(_ctx: click.Context, _param: click.Parameter, given: str) -> tuple[st
     default="key,value",
     show_default=True,
     metavar="WHAT",
-    help="The identity of a record: key,value, key, value, header:NAME; none skips the search, which is faster.",
+    help="The identity of a record: key,value, key, value, header:NAME; none turns the check off, which is faster.",
 )
 @click.option("--group", "groups", multiple=True, help="Report the lag of this group; repeatable. [default: all]")
 @click.option(
@@ -49,7 +49,7 @@ def _names(_ctx: click.Context, _param: click.Parameter, given: str) -> tuple[st
     show_default=True,
     callback=_names,
     metavar="FINDINGS",
-    help="Findings that set the exit status to 1: gaps, deleted, differences, duplicates, disorder, skew, aborted, "
+    help="Findings that make the exit status 1: gaps, deleted, differences, duplicates, disorder, skew, aborted, "
     "open, lag, old-formats.",
 )
 @click.option(
@@ -57,9 +57,9 @@ def _names(_ctx: click.Context, _param: click.Parameter, given: str) -> tuple[st
     type=float,
     default=2.0,
     show_default=True,
-    help="Largest size of a partition / mean size.",
+    help="Skew is reported above this multiple of the mean bytes per partition.",
 )
-@click.option("--max-lag", type=int, help="Largest lag of a group in a partition.")
+@click.option("--max-lag", type=int, help="Lag in offsets above which a group is reported.")
 @spark_options
 def command(
     *,
@@ -79,8 +79,8 @@ def command(
 ) -> None:
     """Look for gaps, duplicates, disorder and skew in TOPICS.
 
-    Gaps are classified: control records, records of aborted transactions, compacted records, and
-    missing ones. The exit status is 1 if there are findings of --fail-on.
+    Gaps are classified: control records, records of aborted transactions, compacted records, missing
+    records. The exit status is 1 if a finding named by --fail-on occurs.
     """
 
     def work(spark: SparkSession, stop: Stop, progress: Progress) -> None:

@@ -17,9 +17,9 @@ N = TypeVar("N", int, float)
 def spark_options(function: CommandT) -> CommandT:
     """Add `--master`, `--conf` and `--json`: the parameters `master`, `conf` and `as_json`."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
+        click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to standard output."),
         pairs_option("--conf", help="A setting of Spark"),
-        click.option("--master", metavar="URL", help="Spark's master (default: this machine, local[*])."),
+        click.option("--master", metavar="URL", help="URL of the Spark master (default: this machine, local[*])."),
     ):
         function = option(function)
     return function
@@ -31,7 +31,7 @@ source_options = pairs_option(
 )
 
 # `--set name=value` for `${name}` in a file: the parameter `parameters`.
-parameter_options = pairs_option("--set", "parameters", help="A parameter of the file, written there as ${NAME}")
+parameter_options = pairs_option("--set", "parameters", help="Parameter of the file, written there as ${NAME}")
 
 
 def size_option(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:

@@ -51,29 +51,31 @@ def parse_time(_ctx: click.Context, _param: click.Parameter, text: str | None) -
 
 @click.command("replay")
 @click.argument("path")
-@click.option("--to", "topic", metavar="TOPIC", help="The target topic (default: each record's original topic).")
+@click.option("--to", "topic", metavar="TOPIC", help="Topic to write to (default: the topic each record came from).")
 @bootstrap_option
 @click.option("--topic", "topics", multiple=True, help="Replay only this topic of the archive; repeatable.")
 @click.option(
-    "--from", "--since", "since", metavar="TIME", callback=parse_time, help="Only records at or after this time."
+    "--from", "--since", "since", metavar="TIME", callback=parse_time, help="Replay only records from this time on."
 )
-@click.option("--until", metavar="TIME", callback=parse_time, help="Only records before this time.")
-@click.option("--from-offsets", metavar="JSON", help='First offsets, such as {"orders":{"0":100}}.')
-@click.option("--to-offsets", metavar="JSON", help="End offsets; records at these offsets are not written.")
+@click.option("--until", metavar="TIME", callback=parse_time, help="Replay only records before this time.")
+@click.option("--from-offsets", metavar="JSON", help='Offsets to begin at, such as {"orders":{"0":100}}.')
+@click.option("--to-offsets", metavar="JSON", help="Offsets to end before.")
 @click.option(
     "--pace",
     default="fast",
     show_default=True,
     callback=parse_pace,
-    help="1x is the original pace, 10x ten times as fast.",
+    help="1x: at the pace at which they were sent; 10x: ten times as fast.",
 )
-@click.option("--rekey", is_flag=True, help="Let the keys choose the partitions (default: keep them).")
-@click.option("--coordinates", is_flag=True, help="Add headers with topic, partition and offset in the archive.")
+@click.option("--rekey", is_flag=True, help="Choose partitions by key (default: keep them).")
+@click.option("--coordinates", is_flag=True, help="Add headers with the topic, partition and offset in the archive.")
 @click.option(
     "--delivery", type=click.Choice(("at-least-once", "exactly-once")), default="at-least-once", show_default=True
 )
-@click.option("--checkpoint", metavar="PATH", help="Directory of the replay's position, to resume it.")
-@click.option("--round", "round_records", default=2_000_000, show_default=True, help="Records of a round.")
+@click.option(
+    "--checkpoint", metavar="PATH", help="Directory that keeps the position of the replay, so that it can be resumed."
+)
+@click.option("--round", "round_records", default=2_000_000, show_default=True, help="Number of records per round.")
 @source_options
 @spark_options
 def command(
@@ -100,7 +102,7 @@ def command(
     """Write the records of the archive at PATH, or of other Parquet with the sink's columns, to a
     topic.
 
-    With --checkpoint, run it again to resume. With --delivery exactly-once as well, each record is
+    With --checkpoint, start it again to resume. With --delivery exactly-once as well, each record is
     written once, even across crashes and restarts.
     """
 

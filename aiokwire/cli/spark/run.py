@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path))
 @parameter_options
 @click.option("--bootstrap", "-b", metavar="HOST:PORT", help="Brokers, instead of those in the file.")
-@click.option("--checkpoint", metavar="FOLDER", help="Folder of offsets and state, instead of the one in the file.")
+@click.option(
+    "--checkpoint", metavar="DIRECTORY", help="Directory for offsets and state, instead of the one in the file."
+)
 @click.option("--trigger", metavar="WHEN", help="available-now, once, or for instance 'every 10 seconds'.")
-@click.option("--explain", is_flag=True, help="Draw the pipeline with its columns, without running it.")
+@click.option("--explain", is_flag=True, help="Show the pipeline with its columns, without running it.")
 @click.option("--draw", type=click.Choice(["text", "mermaid", "svg"]), help="Like --explain, in this format.")
 @click.option("--plan", is_flag=True, help="Like --explain, with Spark's plan of each sink.")
 @spark_options

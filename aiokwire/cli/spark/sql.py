@@ -55,17 +55,23 @@ def _by_topic(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ..
     metavar="TOPIC=FORMAT",
     help="Decode a topic's values: string, json:SCHEMA or avro:SCHEMA (@FILE reads the schema from a file).",
 )
-@click.option("--decode-key", multiple=True, callback=_by_topic, metavar="TOPIC=FORMAT", help="Decode a topic's keys.")
+@click.option(
+    "--decode-key", multiple=True, callback=_by_topic, metavar="TOPIC=FORMAT", help="The same for the topic's keys."
+)
 @click.option(
     "--from", "--start", "start", metavar="TIME", help="Read from this time on, such as 2026-01-31T12:00 (UTC)."
 )
 @click.option("--until", "--end", "end", metavar="TIME", help="Read up to this time.")
 @click.option("--format", "form", type=click.Choice(["table", "json", "csv", "parquet"]), help="[default: table]")
-@click.option("--output", type=click.Path(path_type=Path), help="Write to this file, or for Parquet to this directory.")
 @click.option(
-    "--limit", type=click.IntRange(0), help=f"Maximum rows; 0: all. [default: {TABLE_ROWS} in a table, else all]"
+    "--output", type=click.Path(path_type=Path), help="Write the result to this file, or for Parquet to this directory."
 )
-@click.option("--explain", is_flag=True, help="Show the tables and Spark's plan, without reading records.")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    help=f"Maximum number of rows; 0 for all. [default: {TABLE_ROWS} in a table, else all]",
+)
+@click.option("--explain", is_flag=True, help="Show what would be read and Spark's plan, without reading.")
 @spark_options
 def command(
     *,
@@ -87,9 +93,8 @@ def command(
     """Query topics as tables, such as "select count(*) from orders where timestamp > '2026-01-31'".
 
     A topic's columns are key, value, topic, partition, offset, timestamp, timestampType, and
-    headers if QUERY names them. Write names with dots or dashes in backticks. Only needed columns
-    are decoded, and conditions on topic, partition, offset and timestamp limit the records that are
-    read.
+    headers if QUERY names them. Write names with dots or dashes in backticks. Only columns that the
+    query needs are decoded; conditions on topic, partition, offset and timestamp limit what is read.
     """
     form = form or ("json" if as_json else "table")
     if form == "parquet" and output is None:

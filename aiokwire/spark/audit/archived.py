@@ -56,7 +56,7 @@ def compared_parts(archive: Archive) -> list[str]:
     columns = columns_of(archive)
     for name in ("key", "value"):
         if columns.get(name) != "binary":
-            raise ConfigurationError(f"the archive has its {name}s decoded, so that they cannot be compared")
+            raise ConfigurationError(f"the archive holds decoded {name}s, which cannot be compared")
     return [name for name in ("key", "value", "headers", "timestamp") if name in columns]
 
 

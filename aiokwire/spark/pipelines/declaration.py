@@ -129,9 +129,11 @@ class Source:
             )
         check_bool(self.string, f"{owner}: string")
         if len(chosen) + self.string > 1:
-            raise ConfigurationError(f"{owner}: the values are one of json, avro and string, not several")
+            raise ConfigurationError(f"{owner}: give only one of json, avro and string for the values")
         if chosen and "value.format" in self.options:
-            raise ConfigurationError(f"{owner}: {chosen[0]} and the option value.format are the same setting: use one")
+            raise ConfigurationError(
+                f"{owner}: {chosen[0]} and the option value.format set the same thing: give one of them"
+            )
         if self.topic is None and not any(name.lower() in _CHOOSE_TOPICS for name in self.options):
             settle(self, "topic", self.name)
         elif self.topic is not None:
@@ -305,7 +307,7 @@ class Pipeline:
             settle(self, "trigger", Trigger.parse(self.trigger))
         for field in ("bootstrap", "checkpoint"):
             if not isinstance(getattr(self, field), str):
-                raise ConfigurationError(f"{field} must be a text, not {getattr(self, field)!r}")
+                raise ConfigurationError(f"{field} must be a string, not {getattr(self, field)!r}")
         settle(self, "spark", texts(self.spark, "spark"))
 
     def set(

@@ -41,7 +41,7 @@ def tables(spark: SparkSession, pipeline: Pipeline) -> Iterator[dict[str, DataFr
             with analysed(f"step {step.name!r}"):
                 frame = spark.sql(step.sql)
             if not frame.isStreaming:
-                raise ConfigurationError(f"step {step.name!r} reads no source, and is therefore not a stream")
+                raise ConfigurationError(f"step {step.name!r} reads no source, so it is not a stream")
             _add(spark, made, step, frame)
         yield made
     finally:
@@ -84,8 +84,8 @@ def timestamp_column(schema: StructType, name: str, owner: str) -> str:
     is_window = isinstance(kind, StructType) and kind.names == ["start", "end"]
     if not isinstance(kind, TimestampType) and not is_window:
         raise ConfigurationError(
-            f"{owner}: a watermark needs a timestamp, and {found!r} is {kind.simpleString()}: convert it in a step, "
-            "with to_timestamp or timestamp_millis, and set the watermark on that step"
+            f"{owner}: a watermark needs a timestamp, but {found!r} is {kind.simpleString()}: convert it in a step "
+            "with to_timestamp or timestamp_millis, and put the watermark on that step"
         )
     return found
 

@@ -48,7 +48,7 @@ def ordered(pipeline: Pipeline) -> list[Step]:
         return [steps[name] for name in graphlib.TopologicalSorter(graph).static_order()]
     except graphlib.CycleError as error:
         cycle = " -> ".join(reversed(error.args[1]))
-        raise ConfigurationError(f"steps form a cycle, each reading the next: {cycle}") from None
+        raise ConfigurationError(f"the steps form a cycle: {cycle}") from None
 
 
 def inputs(step: Step, pipeline: Pipeline) -> list[str]:

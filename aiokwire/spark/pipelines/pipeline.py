@@ -281,7 +281,7 @@ def _end(queries: Sequence[tuple[Sink, StreamingQuery]], pipeline: Pipeline, che
             try:
                 on_loop(functools.partial(exactly_once.abort_transaction, plan, None))
             except KafkaError as error:
-                logger.warning("sink %s: a transaction may be open until its timeout: %s", sink.name, error)
+                logger.warning("sink %s: a transaction may stay open until it times out: %s", sink.name, error)
 
 
 def _of(sink: Sink, error: Exception) -> Exception:

@@ -69,7 +69,7 @@ def parse(
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"the file is not TOML: {error}") from None
+        raise ConfigurationError(f"not valid TOML: {error}") from None
     given = Parameters(parameters or {}, environment or {})
     found: dict[str, Any] = given.fill(document, "")
     given.check_all_used()
@@ -91,7 +91,7 @@ def parse(
 
 def _name(given: object) -> str:
     if not isinstance(given, str):
-        raise ConfigurationError(f"name must be a text, not {given!r}")
+        raise ConfigurationError(f"name must be a string, not {given!r}")
     return given
 
 

@@ -49,8 +49,8 @@ def survey(pipeline: Pipeline) -> Survey:
         count = ask(producer, functools.partial(_partitions, sink.topic))
         if not count:
             raise ConfigurationError(
-                f"sink {sink.name!r}: topic {sink.topic!r} does not exist: create it, for instance with aiokwire "
-                f"topics create {sink.topic}:4"
+                f"sink {sink.name!r}: topic {sink.topic!r} does not exist: create it, for example with "
+                f"`aiokwire topics create {sink.topic} --partitions 4`"
             )
         partitions[sink.name] = count
     return Survey(clusters, partitions)

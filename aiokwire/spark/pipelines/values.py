@@ -28,7 +28,7 @@ def texts(given: object, what: str) -> dict[str, str]:
         elif isinstance(value, (str, int, float)):
             found[name] = str(value)
         else:
-            raise ConfigurationError(f"{what}: {name} must be a text, a number, true or false, not {value!r}")
+            raise ConfigurationError(f"{what}: {name} must be a string, a number, true or false, not {value!r}")
     return found
 
 
@@ -57,7 +57,7 @@ def check_name(name: object, pattern: re.Pattern[str], owner: str) -> None:
 
 
 def check_text(value: object, what: str, must: str) -> None:
-    """Raises: ConfigurationError: it is not a text, or is empty."""
+    """Raises: ConfigurationError: it is not a string, or is empty."""
     if not isinstance(value, str) or not value.strip():
         raise ConfigurationError(f"{what} {must}, not {value!r}")
 

@@ -121,8 +121,8 @@ def _version(versions: ApiVersions) -> int:
     picked = versions.pick(offset_fetch.OffsetFetchRequest, ONE_GROUP)
     if picked < ONE_GROUP:
         raise UnsupportedVersion(
-            "delivery=exactly-once needs brokers from Kafka 2.5 on: older ones return offsets while a transaction is "
-            "changing them (KIP-447), so that a batch which was just committed might be written again",
+            "delivery=exactly-once needs Kafka 2.5 or newer: older brokers return offsets while a transaction is "
+            "changing them (KIP-447), so a batch that was just committed might be written again",
             request="OffsetFetch",
         )
     return picked

@@ -100,10 +100,10 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (Source, {"name": "a", "json": " "}, "source 'a': json needs the schema of the values"),
     (Source, {"name": "a", "json": 5}, "source 'a': json needs the schema"),
     (Source, {"name": "a", "json": "x int", "string": True}, "one of json, avro and string"),
-    (Source, {"name": "a", "json": "x int", "options": {"value.format": "json"}}, "are the same setting"),
+    (Source, {"name": "a", "json": "x int", "options": {"value.format": "json"}}, "set the same thing"),
     (Source, {"name": "a", "topic": ""}, "source 'a': topic must name a topic"),
     (Source, {"name": "a", "string": "yes"}, "source 'a': string must be true or false"),
-    (Source, {"name": "a", "options": {"x": [1]}}, "source 'a': options: x must be a text"),
+    (Source, {"name": "a", "options": {"x": [1]}}, "source 'a': options: x must be a string"),
     (Source, {"name": "a", "options": 5}, "source 'a': options must be names with values"),
     (Source, {"name": "a", "watermark": "at"}, "source 'a': watermark must be one column and its delay"),
     (Source, {"name": "a", "watermark": {"at": "soon"}}, "the delay of watermark 'at' must be a duration such as"),
@@ -121,7 +121,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (Sink, {"name": "k", "parquet": "p", "mode": "update"}, "files are only appended to"),
     (Pipeline, {"name": "a b"}, "pipeline: a name is made of"),
     (Pipeline, {"trigger": "now"}, "trigger must be available-now, once, or such as"),
-    (Pipeline, {"bootstrap": 9092}, "bootstrap must be a text"),
+    (Pipeline, {"bootstrap": 9092}, "bootstrap must be a string"),
 ]
 
 

@@ -44,10 +44,10 @@ WRONG = [
     (BASE.write("t").write("T"), "the name 'T' is used twice: each sink"),
     (BASE.sql("select * from ordrs", name="s").write("t"), "step 's' reads from 'ordrs', .* did you mean 'orders'"),
     (BASE.sql("select * from xyz", name="s").write("t"), "there are orders, s; write a table of Spark's catalog"),
-    (BASE.sql("select * from s", name="s").write("t"), "steps form a cycle, each reading the next: s -> s"),
+    (BASE.sql("select * from s", name="s").write("t"), "the steps form a cycle: s -> s"),
     (
         BASE.sql("select * from b", name="a").sql("select * from a join orders", name="b").write("t"),
-        "steps form a cycle, each reading the next: [ab] -> [ab] -> [ab]",
+        "the steps form a cycle: [ab] -> [ab] -> [ab]",
     ),
     (BASE.write("t", from_="ordrs"), "sink 't' is from 'ordrs', which is not a source or step: did you mean 'orders'"),
     (BASE.write("orders"), "sink 'orders' writes to the topic 'orders', which source 'orders' reads"),

@@ -68,9 +68,9 @@ def test_parameters_default_to_environment_variables() -> None:
 
 
 WRONG = [
-    ("name = 'x'\nsources = = 1", "the file is not TOML: .*line 2"),
+    ("name = 'x'\nsources = = 1", "not valid TOML: .*line 2"),
     ("nme = 'x'", "the file has no key 'nme'; did you mean 'name'"),
-    ("name = 5", "name must be a text"),
+    ("name = 5", "name must be a string"),
     ("trigger = 5", "trigger must be available-now"),
     ("sources = 5", r"sources must be tables, as \[sources.name\]"),
     ("[sources]\na = 5", r"source 'a' must be a table, \[sources.a\]"),

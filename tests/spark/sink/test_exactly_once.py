@@ -262,7 +262,7 @@ async def test_brokers_that_do_not_report_pending_offset_commits_are_refused() -
     async with Broker(topics={"t": 1}) as broker:
         broker.faults.on(ApiKey.API_VERSIONS, times=None).respond(ApiVersionsResponse(api_keys=ranges))
         given = options(kafka__bootstrap__servers=broker.bootstrap_servers, sink__id="s")
-        with pytest.raises(UnsupportedVersion, match=r"needs brokers from Kafka 2\.5 on"):
+        with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.5 or newer"):
             await steps.open_transaction(plan_of(given, streaming=True))
 
 
