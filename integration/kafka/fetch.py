@@ -52,7 +52,10 @@ def libs(version: str) -> Path:
     maven = shutil.which("mvn")
     if maven is None:
         raise MissingPrerequisite(f"Maven, which downloads the jars of Kafka {version}")
-    command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
+    # Into a directory of its own: Maven keeps what an interrupted run has left there, also an empty jar.
+    partial = directory.with_name("partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_MAVEN_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
@@ -60,6 +63,8 @@ def libs(version: str) -> Path:
     if done.returncode:
         tail = " ".join((done.stdout + done.stderr).split())[-600:]
         raise MissingPrerequisite(f"the jars of Kafka {version}: Maven ended with status {done.returncode}: {tail}")
+    shutil.rmtree(directory, ignore_errors=True)
+    partial.rename(directory)
     stamp.write_text(wanted)
     return directory
 
