@@ -149,7 +149,7 @@ def _print_group(group: GroupDescription, partitions: list[dict[str, Any]]) -> N
     metavar="TIME",
     help="Move to the first record at or after TIME: ISO 8601, or milliseconds since the epoch.",
 )
-@click.option("--shift", type=int, metavar="N", help="Move by N records; backward if negative.")
+@click.option("--shift", type=int, metavar="N", help="Move by N offsets; backward if negative.")
 @click.option(
     "--to-offset",
     type=click.IntRange(0),
@@ -178,7 +178,7 @@ def reset(
         from aiokwire import Admin
 
         async with Admin(bootstrap, **CONNECT) as admin:
-            await _check_exist(admin, wanted)
+            await _check_exist(admin, wanted or to.offsets)
             return await admin.reset_group_offsets(name, to, wanted or None, validate_only=True)
 
     async def apply() -> None:
@@ -197,13 +197,11 @@ def reset(
     run(apply)
 
 
-async def _check_exist(admin: Admin, partitions: list[str | TopicPartition]) -> None:
+async def _check_exist(admin: Admin, partitions: Iterable[str | TopicPartition]) -> None:
     """Raises: StaleMetadataError: a topic does not exist. InvalidArgument: a partition does not exist."""
-    if not partitions:
-        return
     chosen = [one for one in partitions if not isinstance(one, str)]
-    names = {one for one in partitions if isinstance(one, str)} | {tp.topic for tp in chosen}
-    topics = (await admin.describe_topics(names)).check()
+    names = {one if isinstance(one, str) else one.topic for one in partitions}
+    topics = (await admin.describe_topics(names)).check() if names else {}
     for topic, number in chosen:
         existing = {found.partition for found in topics[topic].partitions}
         if number not in existing:
@@ -278,7 +276,7 @@ def _print_changes(name: str, changes: dict[TopicPartition, OffsetChange], *, as
     print_table(f"Group {name}", ["topic", "partition", "before", "after"], rows)
 
 
-@command.command("delete")
+@command.command("delete", short_help="Delete groups, committed offsets or members.")
 @click.argument("names", nargs=-1, required=True)
 @bootstrap_option
 @click.option(

@@ -162,3 +162,11 @@ def test_the_plan_of_a_reset_names_offsets_outside_the_log(
     planned = run("groups", "reset", group, *way, "--dry-run")
     assert planned.stderr == f"{topic}[0]: {warning}\n{topic}[1]: {warning}\n"
     assert run("groups", "reset", group, "--to-offset", "4", "--dry-run").stderr == ""
+
+
+def test_a_reset_refuses_a_file_that_names_a_missing_partition(run: Run, tmp_path: Path) -> None:
+    """Regression: the line was left out of the plan without a message."""
+    plan = tmp_path / "plan.csv"
+    plan.write_text("orders,0,0\norders,9,0\n")
+    refused = run("groups", "reset", "g", "--from-file", plan, "--dry-run")
+    assert (refused.exit_code, refused.stderr) == (1, "error: topic orders has partitions 0 to 2, not 9\n")
