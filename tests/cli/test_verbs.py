@@ -183,7 +183,7 @@ def test_members_of_a_group_resume_at_the_committed_offset(run: Run, topic: str,
     assert run("consume", topic, "--max", "4", *options).stdout == "0 1 2 3 "
     assert run("consume", topic, "--max", "6", *options).stdout == "4 5 6 7 8 9 "
     wrong = run("consume", topic, "--group", "readers", "-p", "0")
-    assert "the group determines partitions" in wrong.stderr
+    assert "a group assigns partitions" in wrong.stderr
 
 
 def test_the_bootstrap_servers_may_be_given_at_every_level(bootstrap: str, topic: str) -> None:

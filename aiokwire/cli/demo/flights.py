@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import io
 import json
+import threading
 import zipfile
 from pathlib import Path
 from typing import NamedTuple
@@ -23,8 +24,8 @@ class Flights(NamedTuple):
     airlines: dict[str, str]  # carrier code to name
 
 
-def load_flights() -> Flights:
-    """Read the data set and encode it; a few seconds, so call it in a thread.
+def load_flights(stopped: threading.Event) -> Flights:
+    """Read the data set and encode it until `stopped` is set; a few seconds, so call it in a thread.
 
     Raises: ConfigurationError: the package with the data is not installed.
     """
@@ -38,6 +39,8 @@ def load_flights() -> Flights:
         tail = columns.index("tailnum")
         is_text = [name in TEXT_COLUMNS for name in columns]
         for number, row in enumerate(rows):
+            if number % 1000 == 0 and stopped.is_set():
+                break
             # Unknown values (such as the delay of a cancelled flight) are empty in the file and null here.
             fields = [
                 None if text in ("", "NA") else text if plain else int(text)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,9 +109,9 @@ async def hourly_delays(output: Path, *, kill: bool) -> Outcome:
     return outcome
 
 
-def _load() -> tuple[Flights, list[dict[str, Any]]]:
+def _load(stopped: threading.Event) -> tuple[Flights, list[dict[str, Any]]]:
     """Load the flights in the order of their hours, encoded and decoded."""
-    flights = load_flights()
+    flights = load_flights(stopped)
     decoded = [json.loads(value) for value in flights.values]
     order = sorted(range(len(decoded)), key=lambda number: str(decoded[number]["time_hour"]))
     keys, values = [flights.keys[number] for number in order], [flights.values[number] for number in order]
