@@ -6,8 +6,8 @@ of declared pipelines, which are here:
 declaration  sources, steps, sinks                 values      validation of users' values
 toml_file    declarations from files               graph       checks of a declaration as a whole
 sql_tables   tables that a query names             explain     drawings
-topics       the brokers' part of the checks       frames      records as tables and back
-checkpoint   the owner of a checkpoint             pipeline    `run`
+frames       records as tables and back            checkpoint  the owner of a checkpoint
+pipeline     `run`, with the brokers' part of the checks
 
 Importing it loads nothing: names are imported when they are first used.
 """

@@ -1,6 +1,6 @@
 """`run`: checks a declared pipeline, then runs one streaming query for each sink until all end.
 
-    declaration -> graph (pure) -> topics (brokers) -> frames (Spark's analysis) -> checkpoint
+    declaration -> graph (pure) -> survey (brokers) -> frames (Spark's analysis) -> checkpoint
         -> queries
 
 Nothing is read or written before all checks have passed. When one query fails, the others end after
@@ -18,24 +18,28 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from aiokwire.errors import KafkaError
+from aiokwire.backoff import Deadline
+from aiokwire.cluster import Client
+from aiokwire.errors import ConfigurationError, KafkaError
+from aiokwire.protocol.messages import metadata
 from aiokwire.spark.jobs.cluster import SHUFFLE, folder_notes, is_local, size_shuffles, waiting_note
 from aiokwire.spark.jobs.progress import Progress
-from aiokwire.spark.jobs.spark_session import check_session, on_loop, spark_session
+from aiokwire.spark.jobs.spark_session import ask, check_session, on_loop, spark_session
 from aiokwire.spark.jobs.stopping import LOOK, JobFailed, Stop, one_line
-from aiokwire.spark.options import parse_sink
+from aiokwire.spark.options import SourceOptions, parse_sink, parse_source
 from aiokwire.spark.pipelines import graph
 from aiokwire.spark.pipelines.checkpoint import Folder, claim
 from aiokwire.spark.pipelines.declaration import DEFAULT_BOOTSTRAP, Pipeline, Sink
 from aiokwire.spark.pipelines.explain import as_mermaid, as_svg, as_text
 from aiokwire.spark.pipelines.frames import as_records, check_mode, schema_text, tables
 from aiokwire.spark.pipelines.toml_file import load
-from aiokwire.spark.pipelines.topics import Survey, survey
 from aiokwire.spark.sink import exactly_once
 from aiokwire.spark.sink.partition_owner import one_owner
+from aiokwire.spark.source.lookup import TOPIC_PATIENCE, TOPIC_PAUSE, Lookup
 from aiokwire.spark.sql.plans import quiet_errors
 
 if TYPE_CHECKING:
@@ -48,6 +52,16 @@ START_PATIENCE: Final = 60.0
 START_LOOK: Final = 0.02
 DRAWINGS: Final = {"text": as_text, "mermaid": as_mermaid, "svg": as_svg}
 _ROWS: Final = "rows"
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """The clusters and topics of a pipeline."""
+
+    clusters: Mapping[str, str | None]
+    """The cluster id of each source; None if the broker is too old to have one."""
+    partitions: Mapping[str, int]
+    """Of each sink's topic, by the sink's name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -379,3 +393,49 @@ def _show(
             notes.append(f"{sink.name}: batch {tally.last}, {tally.rows_written:,} rows written")
     rows = sum(tally.rows_read for tally in tallies.values()) if notes else None
     progress.update(rows, note="; ".join(notes) or waits_for())
+
+
+def survey(pipeline: Pipeline) -> Survey:
+    """Look up every topic that the pipeline names.
+
+    Raises: ConfigurationError: a topic does not exist; the message names its source or sink;
+        KafkaError: a broker cannot be reached, or refuses.
+    """
+    clusters: dict[str, str | None] = {}
+    for source in pipeline.sources:
+        options = parse_source(source.spark_options(pipeline.bootstrap), streaming=True)
+        try:
+            clusters[source.name] = ask(options.consumer, functools.partial(_of_source, options))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"source {source.name!r}: {error}") from None
+    partitions: dict[str, int] = {}
+    for sink in pipeline.sinks:
+        if sink.topic is None:
+            continue
+        producer = parse_sink(sink.spark_options(pipeline.bootstrap)).producer
+        count = ask(producer, functools.partial(_partitions, sink.topic))
+        if not count:
+            raise ConfigurationError(
+                f"sink {sink.name!r}: topic {sink.topic!r} does not exist: create it, for example with "
+                f"`aiokwire topics create {sink.topic} --partitions 4`"
+            )
+        partitions[sink.name] = count
+    return Survey(clusters, partitions)
+
+
+async def _of_source(options: SourceOptions, client: Client) -> str | None:
+    await Lookup(client, options).partitions()
+    answer = await client.request(metadata.MetadataRequest(topics=[]), timeout=options.consumer.default_api_timeout)
+    return answer.cluster_id
+
+
+async def _partitions(topic: str, client: Client) -> int:
+    """Return the partition count of a topic; 0 if it does not exist within `TOPIC_PATIENCE`."""
+    deadline = Deadline(TOPIC_PATIENCE, "looking for a topic")
+    while True:
+        asked = [metadata.MetadataRequestTopic(name=topic)]
+        answer = await client.request(metadata.MetadataRequest(topics=asked, allow_auto_topic_creation=False))
+        found = next((each.partitions for each in answer.topics if each.name == topic), None)
+        if found or deadline.expired:
+            return len(found or ())
+        await anyio.sleep(TOPIC_PAUSE)
