@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from aiokwire.errors import ConfigurationError, ConnectionFailed, KafkaError
-from aiokwire.spark.pipelines import Pipeline, Progress, Stop, prepare, run, topics
+from aiokwire.spark.pipelines import Pipeline, Progress, Stop, prepare, run
 from aiokwire.spark.pipelines import pipeline as running
 from aiokwire.spark.pipelines.pipeline import Tally
 from aiokwire.spark.source import lookup
@@ -156,13 +156,15 @@ def test_a_query_starts_after_the_sources_of_the_previous_query_have_started(
 
 
 def test_missing_topics_are_reported_before_spark_starts(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (lookup, topics):
+    for module in (lookup, running):
         monkeypatch.setattr(module, "TOPIC_PATIENCE", 0.3)
     source, sink = kafka.topic(1), kafka.topic(1)
     good = Pipeline.read(source, name="a").set(name="p", bootstrap=kafka.servers)
     with pytest.raises(ConfigurationError, match="source 'nowhere': topic 'nowhere' does not exist"):
         prepare(good.read("nowhere").write(sink))
-    with pytest.raises(ConfigurationError, match=r"sink 'gone': topic 'gone' does not exist: .*topics create gone:4"):
+    with pytest.raises(
+        ConfigurationError, match=r"sink 'gone': topic 'gone' does not exist: .*topics create gone --partitions 4"
+    ):
         prepare(good.write("gone"))
     with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1:1\b"):
         prepare(
