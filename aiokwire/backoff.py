@@ -7,7 +7,8 @@ import random
 
 import anyio
 
-from aiokwire.errors import RequestTimedOut
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, RequestTimedOut
 
 LOGGED_ATTEMPTS = (1, 5, 20)
 
@@ -30,6 +31,7 @@ class Backoff:
         self._jitter = jitter
         self._rng = rng
         self.attempts = 0  # delays since the last reset
+        self.had_storage_error = False  # since the last reset
 
     def next(self) -> float:
         """Return the next delay."""
@@ -43,9 +45,17 @@ class Backoff:
         """Whether the log should mention this attempt: the first, the 5th, the 20th, and every 100th."""
         return self.attempts in LOGGED_ATTEMPTS or self.attempts % 100 == 0
 
+    def is_first_storage_error(self, error: BaseException) -> bool:
+        """Whether `error` is the first KAFKA_STORAGE_ERROR since the last reset: a disk that is full may stay full."""
+        if self.had_storage_error or not isinstance(error, BrokerError):
+            return False
+        self.had_storage_error = error.code is ErrorCode.KAFKA_STORAGE_ERROR
+        return self.had_storage_error
+
     def reset(self) -> None:
         """Start again with the initial delay, after a success."""
         self.attempts = 0
+        self.had_storage_error = False
 
 
 class Deadline:

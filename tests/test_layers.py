@@ -39,7 +39,7 @@ MAY_IMPORT = {
 ROOT_MAY_IMPORT = {
     "error_codes": set(),
     "errors": {"_text", "error_codes"},
-    "backoff": {"errors"},
+    "backoff": {"errors", "error_codes"},
     "config": {"errors"},
     "machine": {"errors"},
     "types": {"_text", "errors"},

@@ -18,7 +18,7 @@ import anyio
 from aiokwire.backoff import Backoff
 from aiokwire.cluster.config import ClientConfig
 from aiokwire.cluster.snapshot import Broker
-from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError, RequestTimedOut
+from aiokwire.errors import BrokerError, ClosedError, ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.hooks import Hooks
 from aiokwire.net import Address, Connection
 
@@ -53,6 +53,18 @@ def failure_level(error: KafkaError, otherwise: int = logging.INFO) -> int:
     cause = error.__cause__ if isinstance(error, RequestTimedOut) else error
     is_logged = isinstance(cause, ConnectionFailed) and (cause.stage != "resolve" or bool(cause.address))
     return logging.DEBUG if is_logged else otherwise
+
+
+def retry_level(error: KafkaError | str, backoff: Backoff) -> int:
+    """Return the level at which an attempt that will be repeated is logged.
+
+    INFO for some attempts (`Backoff.is_worth_logging`), but not for the first one if a refresh of the metadata is the
+    remedy (another leader), which is the normal path; else DEBUG, also for outages.
+    """
+    is_normal = isinstance(error, BrokerError) and error.code.refresh_metadata and backoff.attempts == 1
+    if is_normal or not backoff.is_worth_logging:
+        return logging.DEBUG
+    return failure_level(error) if isinstance(error, KafkaError) else logging.INFO
 
 
 class Spawn(Protocol):
@@ -159,6 +171,10 @@ class Nodes:
     def address(self, node_id: int) -> Address | None:
         """Return the address of a node; None if it is unknown."""
         return self._addresses.get(node_id)
+
+    def is_unreachable(self, node_id: int | None) -> bool:
+        """Whether an outage of the node has been logged, and has not ended."""
+        return node_id in self._outages
 
     def _drop(self, node_id: int, lane: str, slot: Slot) -> None:
         del self._slots[node_id, lane]

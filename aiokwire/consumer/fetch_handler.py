@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from aiokwire.cluster import Client
+from aiokwire.cluster import Client, retry_level
 from aiokwire.consumer.config import ENVELOPE_BYTES, ConsumerConfig
 from aiokwire.consumer.corruption import damaged, offset_behind
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease
@@ -91,7 +91,7 @@ class FetchHandler:
         elif answer.verdict is Verdict.MOVED:
             self._on_moved(answer, who)
         elif answer.verdict is Verdict.RETRY:
-            self.back_off(state, str(error_of(answer, who)))
+            self.back_off(state, error_of(answer, who))
         else:
             error: KafkaError = error_of(answer, who)
             if answer.verdict is Verdict.CORRUPT:
@@ -197,12 +197,11 @@ class FetchHandler:
             self._client.metadata.update_leader(state.tp, hint.leader_id, hint.leader_epoch, host, port)
         error = error_of(answer, who)
         self._client.metadata.request_update(str(error))
-        self.back_off(state, str(error))
+        self.back_off(state, error)
 
-    def back_off(self, state: PartitionState, reason: str) -> None:
+    def back_off(self, state: PartitionState, reason: KafkaError | str) -> None:
         """Retry a partition after its backoff."""
         backoff = state.attempt.backoff or self._client.new_backoff()
-        delay = state.attempt.retry_after(backoff, reason, asyncio.get_running_loop().time())
-        attempt = backoff.attempts
-        level = logging.INFO if backoff.is_worth_logging else logging.DEBUG
-        logger.log(level, "%s: attempt %d failed, retrying in %.3f s: %s", state.tp, attempt, delay, reason)
+        delay = state.attempt.retry_after(backoff, str(reason), asyncio.get_running_loop().time())
+        text = "%s: attempt %d failed, retrying in %.3f s: %s"
+        logger.log(retry_level(reason, backoff), text, state.tp, backoff.attempts, delay, reason)

@@ -180,7 +180,9 @@ class Seen:
     position: int | None
     moved_at: float  # when the position was first seen here
     fine_at: float  # when it last moved, or had no reason to
-    is_reported: bool = False  # as stalled
+    is_reported: bool = False  # as stalled, by an event
+    is_logged: bool = False
+    outage_at: float = 0.0  # when its node was last in an outage, which the log has
 
 
 def check_again(seen: Seen | None, position: int | None, reason: Reason, now: float) -> Seen:

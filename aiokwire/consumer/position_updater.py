@@ -309,7 +309,7 @@ class PositionUpdater:
         if isinstance(error, (ConnectionFailed, RequestTimedOut)):
             self._client.metadata.request_update(f"looking up positions: {error}")
             for state in states:
-                self._handler.back_off(state, str(error))
+                self._handler.back_off(state, error)
             together = max((state.attempt.retry_at for state in states), default=0.0)
             for state in states:
                 state.attempt.postpone(together)  # one request for all of them
@@ -321,7 +321,7 @@ class PositionUpdater:
     def _on_error(self, state: PartitionState, error: BrokerError) -> None:
         if error.retriable or error.code is ErrorCode.UNKNOWN_SERVER_ERROR:
             self._client.metadata.request_update(str(error))
-            self._handler.back_off(state, str(error))
+            self._handler.back_off(state, error)
         else:
             self._reader.buffer.fail(state, error)
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import anyio
 
+from aiokwire._text import printable
 from aiokwire.cluster import Client, Cluster
 from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig
@@ -171,6 +172,12 @@ class RebalanceHandler:
             self._client.spawn(self._refresh_topics, name=f"topics of group {self._config.group_id}")
 
     @property
+    def label(self) -> str:
+        """The group and this member, for the log."""
+        member = "" if self.metadata is None else f", member {printable(self.metadata.member_id)}"
+        return f"group {self._config.group_id!r}{member}"
+
+    @property
     def is_member(self) -> bool:
         return self._membership is not None
 
@@ -244,7 +251,7 @@ class RebalanceHandler:
 
     async def lose(self, partitions: Collection[TopicPartition]) -> None:
         """See `Host`."""
-        logger.warning("group %r: lost %s", self._config.group_id, ", ".join(map(str, sorted(partitions))))
+        logger.warning("%s: lost %s", self.label, ", ".join(map(str, sorted(partitions))))
         self._hold_back(partitions)
         await self._call_listener("lost", partitions)
         self._drop(partitions)
@@ -252,12 +259,8 @@ class RebalanceHandler:
     async def assign(self, partitions: Collection[TopicPartition]) -> None:
         """See `Host`."""
         taken = self._subscription.take(sorted(partitions), self._client.cluster)
-        logger.info(
-            "group %r: assigned %d partition(s), added: %s",
-            self._config.group_id,
-            len(self._subscription.states),
-            ", ".join(str(state.tp) for state in taken) or "none",
-        )
+        total, added = len(self._subscription.states), ", ".join(str(state.tp) for state in taken) or "none"
+        logger.info("%s: assigned %d partition(s), added: %s", self.label, total, added)
         self._client.metadata.pin(self._subscription.wanted_topics)
         if not taken:
             return

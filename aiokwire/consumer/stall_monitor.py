@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from typing import Final
+from typing import Final, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -16,7 +16,6 @@ from aiokwire.consumer.events import ConsumerEvent, PartitionResumed, PartitionS
 from aiokwire.consumer.health import (
     ConsumerHealth,
     PartitionHealth,
-    Reason,
     Seen,
     Source,
     check_again,
@@ -35,6 +34,9 @@ SHORTEST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 3.0
 # Partitions that are checked before the loop gets a turn: some milliseconds.
 IN_ONE_TURN: Final = 256
+
+# A partition that stalled or resumed; whether to publish the event, and whether to log it.
+Change: TypeAlias = tuple[PartitionStalled | PartitionResumed, bool, bool]
 
 
 class StallMonitor:
@@ -70,9 +72,9 @@ class StallMonitor:
             group = group_health(status, rebalance_handler.metadata, parts.config.group_id or "", now)
         since = None if status is None else status.blocked_until
         sources: dict[int | None, Source] = {}
-        stalled: list[PartitionStalled] = []
-        partitions = {state.tp: self._check(state, now, sources, stalled) for state in self._states.values()}
-        self._on_stalls(stalled)
+        changes: list[Change] = []
+        partitions = {state.tp: self._check(state, now, sources, changes) for state in self._states.values()}
+        self._report(changes)
         return ConsumerHealth(
             partitions=partitions,
             group=group,
@@ -87,24 +89,24 @@ class StallMonitor:
 
     async def _check_all(self) -> None:
         """Check every partition, with turns for the loop in between."""
-        stalled: list[PartitionStalled] = []
+        changes: list[Change] = []
         states = list(self._states.values())
         for start in range(0, len(states), IN_ONE_TURN):
             now = anyio.current_time()
             sources: dict[int | None, Source] = {}
             for state in states[start : start + IN_ONE_TURN]:
                 if self._states.get(state.tp) is state:
-                    self._check(state, now, sources, stalled)
+                    self._check(state, now, sources, changes)
             await anyio.lowlevel.checkpoint()
-        self._on_stalls(stalled)
+        self._report(changes)
         if len(self._seen) > len(self._states):
             assigned = set(self._states.values())
             self._seen = {state: seen for state, seen in self._seen.items() if state in assigned}
 
     def _check(
-        self, state: PartitionState, now: float, sources: dict[int | None, Source], stalled: list[PartitionStalled]
+        self, state: PartitionState, now: float, sources: dict[int | None, Source], changes: list[Change]
     ) -> PartitionHealth:
-        """Check a partition; append an event to `stalled` if it has just stalled. `sources` caches the node's state."""
+        """Check a partition; add to `changes` if it stalled or resumed. `sources` caches the node's state."""
         before = self._seen.get(state)
         node_id = state.source.node_id
         if node_id not in sources:
@@ -122,37 +124,40 @@ class StallMonitor:
             idle=now - seen.moved_at,
             stalled=now - seen.fine_at >= self._stalled_after,
         )
+        if self._parts.client.nodes.is_unreachable(node_id):
+            seen = dataclasses.replace(seen, outage_at=now)
         if before is not None and before.is_reported and not health.stalled:
-            logger.info("%s resumed", state.tp)
-            self._events.publish(PartitionResumed(state.tp, now - before.fine_at))
-        if health.stalled and not seen.is_reported:
-            seen = dataclasses.replace(seen, is_reported=True)
-            stalled.append(PartitionStalled(state.tp, now - seen.fine_at, reason, detail, position, health.lag))
+            changes.append((PartitionResumed(state.tp, now - before.fine_at), True, before.is_logged))
+        if health.stalled and not seen.is_logged:
+            log = now - max(seen.fine_at, seen.outage_at) >= self._stalled_after
+            event = PartitionStalled(state.tp, now - seen.fine_at, reason, detail, position, health.lag)
+            changes.append((event, not seen.is_reported, log))
+            seen = dataclasses.replace(seen, is_reported=True, is_logged=log)
         self._seen[state] = seen
         return health
 
-    def _on_stalls(self, stalled: list[PartitionStalled]) -> None:
-        """Log the stalls, one line for each reason, and refresh the metadata and the fetch lanes."""
-        if not stalled:
-            return
-        by_reason: dict[tuple[Reason, str], list[PartitionStalled]] = {}
-        for event in stalled:
-            by_reason.setdefault((event.reason, event.detail), []).append(event)
-        for alike in by_reason.values():
-            first = alike[0]
-            detail = f" ({first.detail})" if first.detail else ""
-            more = f", and {len(alike) - 1} more partitions" if len(alike) > 1 else ""
+    def _report(self, changes: list[Change]) -> None:
+        """Log the changes, one line for each reason; publish them; refresh the metadata and the lanes for stalls."""
+        handler = self._rebalance_handler
+        who = f"client {self._parts.config.client_id!r}" + ("" if handler is None else f", {handler.label}")
+        alike: dict[str, list[PartitionStalled | PartitionResumed]] = {}
+        for event in (event for event, _, is_logged in changes if is_logged):
+            cause = f"{event.reason}{event.detail}" if isinstance(event, PartitionStalled) else ""
+            alike.setdefault(cause, []).append(event)
+        for first, *others in alike.values():
+            more = f" and {len(others)} more partition(s)" if others else ""
+            if isinstance(first, PartitionResumed):
+                logger.info("%s: %s%s resumed", who, first.partition, more)
+                continue
+            cause = first.reason.value + (f" ({first.detail})" if first.detail else "")
+            text = "%s: no progress for %.0f s: %s at %s, lag %s, waits for %s%s"
             logger.warning(
-                "no progress for %.0f s: %s at %s, lag %s, waits for %s%s%s",
-                first.seconds,
-                first.partition,
-                first.position,
-                first.lag,
-                first.reason.value,
-                detail,
-                more,
+                text, who, first.seconds, first.partition, first.position, first.lag, cause, more and f",{more}"
             )
-        self._parts.client.metadata.request_update(f"{stalled[0].partition} makes no progress")
-        self._parts.updater.regroup()
-        for event in stalled:
+        published = [event for event, is_published, _ in changes if is_published]
+        stalled = next((event for event in published if isinstance(event, PartitionStalled)), None)
+        if stalled is not None:
+            self._parts.client.metadata.request_update(f"{stalled.partition} makes no progress")
+            self._parts.updater.regroup()
+        for event in published:
             self._events.publish(event)

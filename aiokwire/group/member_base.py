@@ -31,6 +31,8 @@ StateT = TypeVar("StateT", bound=ProtocolState)
 
 logger = logging.getLogger(__name__)
 
+WARNED_ATTEMPT = 10  # consecutive attempts: about 6 seconds with the default backoff
+
 
 class Departure(NamedTuple):
     """The call of `leave`."""
@@ -114,7 +116,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
     async def leave(self, timeout: float, *, reason: str) -> None:
         """See `Membership`."""
         if self._departure is None:
-            logger.info("%s: leaving: %s", self._label, reason)
+            logger.info("%s: %s is leaving: %s", self._label, printable(self._identity.member_id or "a member"), reason)
             self._departure = Departure(anyio.current_time() + timeout, reason)
             if self._working is not None:
                 self._working.cancel()
@@ -243,19 +245,24 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         if not is_transient(error):
             self._report(MemberEvent.REFUSED, error)
             return MemberEvent.REFUSED
-        await self._pause_before_retry(f"{self._label}: {error}", failure_level(error))
+        await self._pause_before_retry(error, f"{self._label}: {error}", failure_level(error))
         return MemberEvent.RETRY
 
     async def _after_refusal(self, event: MemberEvent, error: KafkaError) -> MemberEvent:
         """Handle a refused join or sync. `event`: what it leads to."""
         if event is MemberEvent.RETRY:
-            await self._pause_before_retry(str(error), logging.INFO)
+            await self._pause_before_retry(error, str(error), logging.INFO)
         else:
             self._report(event, error)
         return event
 
-    async def _pause_before_retry(self, why: str, level: int) -> None:
+    async def _pause_before_retry(self, error: KafkaError, why: str, level: int) -> None:
+        """Log `why` and pause. Until the next success one line is a WARNING: the first storage error,
+        or a late refusal."""
         pause = self._backoff.next()
+        is_lasting = self._backoff.attempts == WARNED_ATTEMPT and level == logging.INFO
+        if self._backoff.is_first_storage_error(error) or (is_lasting and not self._backoff.had_storage_error):
+            level = logging.WARNING
         logger.log(level, "%s, retrying in %.3f s", why, pause)
         await self._client.pause(pause)
 

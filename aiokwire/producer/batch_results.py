@@ -167,6 +167,8 @@ class BatchResults:
             self.give_up(partition, batch, self._transactions.ended)
             return
         batch.set_last_error(error)
+        if self._backoff_of(partition).is_first_storage_error(error):
+            logger.warning("%s; retrying", error)
         now = asyncio.get_running_loop().time()
         if now >= batch.deadline:
             self.expire(partition, batch, now)

@@ -16,6 +16,7 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.cluster import Client, ClientConfig, failure_level
 from aiokwire.consumer import Consumer
+from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.producer import Producer
 from aiokwire.protocol import ApiKey
@@ -101,6 +102,60 @@ async def test_each_client_logs_one_warning_per_outage(tmp_path: Path, logged: L
                 assert len(logged(logging.WARNING)) == 2 * outage
                 if outage == 2:
                     await stack.aclose()
+
+
+async def test_an_outage_is_not_logged_as_stalls_of_its_partitions(tmp_path: Path, logged: Logged) -> None:
+    async with AsyncExitStack() as stack:
+        async with running(tmp_path) as broker:
+            port = broker.port
+            options = {"stalled_after_ms": 100}
+            producer, one = await stack.enter_async_context(clients(broker, **options))
+            _, other = await stack.enter_async_context(clients(broker, **options))
+            with anyio.fail_after(20):
+                while not (one.assignment and other.assignment):
+                    await anyio.lowlevel.checkpoint()
+        delivery = await producer.submit("t", b"during")
+        with anyio.fail_after(20):
+            while not (one.health().stalled and other.health().stalled):
+                await anyio.lowlevel.checkpoint()
+        async with running(tmp_path, port):
+            await delivery
+            with anyio.fail_after(20):
+                while one.health().stalled or other.health().stalled:
+                    await anyio.lowlevel.checkpoint()
+            assert all("no connection to node 1" in line for line in logged(logging.WARNING))
+            assert not logged(logging.INFO, "resumed")
+            assert not logged(logging.INFO, "attempt 1 failed")
+            await stack.aclose()
+
+
+async def test_one_refusal_by_a_former_leader_is_logged_at_debug(logged: Logged) -> None:
+    async with Broker(topics={"t": 1}) as broker, clients(broker) as (producer, consumer):
+        await producer.send("t", b"before")
+        await read_one(consumer)
+        broker.faults.on(ApiKey.FETCH, times=1).error(ErrorCode.FENCED_LEADER_EPOCH)
+        await producer.send("t", b"after")
+        await read_one(consumer)
+        assert not logged(logging.INFO, "FENCED_LEADER_EPOCH")
+
+
+async def test_a_full_disk_is_logged_once_per_partition_until_a_record_is_stored(logged: Logged) -> None:
+    async with Broker(topics={"t": 1}) as broker, clients(broker) as (producer, _):
+        for outage in (1, 2):
+            broker.faults.on(ApiKey.PRODUCE, times=5).error(ErrorCode.KAFKA_STORAGE_ERROR)
+            await producer.send("t", b"a")
+            assert len(logged(logging.WARNING, "KAFKA_STORAGE_ERROR")) == outage
+
+
+@pytest.mark.parametrize("code", [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+async def test_a_join_that_is_refused_for_long_is_logged_as_one_warning(logged: Logged, code: ErrorCode) -> None:
+    async with Broker(topics={"t": 1}) as broker:
+        broker.faults.on(ApiKey.JOIN_GROUP, times=15).error(code)
+        async with clients(broker) as (producer, consumer):
+            await producer.send("t", b"a")
+            await read_one(consumer)
+            [warned] = logged(logging.WARNING)
+            assert code.name in warned
 
 
 async def test_the_lines_of_an_outage_name_client_address_cause_and_duration(tmp_path: Path, logged: Logged) -> None:

@@ -182,4 +182,29 @@ async def test_partitions_that_stall_for_one_reason_are_logged_in_one_line(caplo
     lines = logged()
     assert len(lines) == 1
     assert "waits for a leader" in lines[0]
-    assert lines[0].endswith("and 499 more partitions")
+    assert lines[0].endswith("and 499 more partition(s)")
+    assert lines[0].startswith("client 'aiokwire': no progress for ")
+
+
+async def test_the_log_has_no_stalls_of_a_logged_outage_until_it_ends(caplog: pytest.LogCaptureFixture) -> None:
+    partitions = [TopicPartition("t", number) for number in range(3)]
+    reader = Consumer(partitions=partitions, bootstrap_servers="127.0.0.1:1", stalled_after_ms=1)
+    caplog.set_level("INFO", "aiokwire")
+
+    async def check_until(done: Callable[[], bool]) -> None:
+        with anyio.fail_after(5):
+            while not done():
+                await reader._stall_monitor._check_all()
+
+    reader._stall_monitor._parts.client.nodes._outages[None] = 0.0  # type: ignore[index]  # the leader of these partitions is None
+    events = reader.events()
+    await check_until(lambda: len(reader.health().stalled) == 3)
+    assert (await first(events, PartitionStalled)).partition == T0
+    assert not caplog.messages
+    reader._stall_monitor._parts.client.nodes._outages.clear()
+    await check_until(lambda: bool(caplog.messages))
+    assert len(caplog.messages) == 1
+    for state in reader._stall_monitor._parts.subscription.states.values():
+        state.paused = True
+    await reader._stall_monitor._check_all()
+    assert caplog.messages[1:] == ["client 'aiokwire': t[0] and 2 more partition(s) resumed"]
