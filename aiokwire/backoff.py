@@ -94,6 +94,6 @@ class Deadline:
     def error(self, last_error: BaseException | None = None) -> RequestTimedOut:
         """Return the error of a deadline that has passed."""
         tail = f"; last error: {last_error}" if last_error is not None else ""
-        error = RequestTimedOut(f"{self.what}: no success within {self.elapsed:.3f} s{tail}")
+        error = RequestTimedOut(f"{self.what}: did not succeed within {self.elapsed:.3f} s{tail}")
         error.__cause__ = last_error
         return error

@@ -48,7 +48,7 @@ def config_of(cls: type[Any], config: ConfigT | None, options: Mapping[str, Any]
     require_type("config", config, cls, f"a {cls.__name__}")
     if given:
         raise InvalidArgument(
-            f"config and keyword options ({', '.join(given)}) exclude each other: use "
+            f"give either config or keyword options ({', '.join(given)}), not both: use "
             f"dataclasses.replace(config, {next(iter(given))}=...)"
         )
     return config
@@ -158,6 +158,16 @@ def require_number(name: str, value: object, *, minimum: float | None = None, ma
         raise ConfigurationError(f"{name} must be a number, not {value!r} ({type(value).__name__})")
     _require_bounds(name, value, minimum, maximum)
     return value
+
+
+def checked_timeout(timeout: float | None) -> float | None:
+    """Return the `timeout` of a call, in seconds; None: without a limit.
+
+    Raises: InvalidArgument: it is not a number, or is negative.
+    """
+    if timeout is None or (isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout >= 0):
+        return timeout
+    raise InvalidArgument(f"timeout must be None or a number of seconds, at least 0, not {timeout!r}")
 
 
 def _require_bounds(name: str, value: float, minimum: float | None, maximum: float | None) -> None:

@@ -126,7 +126,7 @@ async def run_beside(
             if thread.is_alive():
                 # Not `end_timeout`: the wait may be cut short, as by a loop that ends.
                 waited = here.time() - cancelled_at
-                logger.warning("the thread %r has not ended %.3f s after its cancellation", name, waited)
+                logger.warning("thread %r is still running %.3f s after it was cancelled", name, waited)
     if beside.error is not None:
         raise beside.error
 

@@ -94,7 +94,7 @@ async def transform(
             continue
         pause = backoff.next()
         if backoff.is_worth_logging:
-            logger.warning("attempt %d aborted, retrying in %.3f s: %s", backoff.attempts, pause, reason)
+            logger.warning("attempt %d was aborted, retrying in %.3f s: %s", backoff.attempts, pause, reason)
         await anyio.sleep(pause)
 
 

@@ -34,7 +34,7 @@ async def test_the_error_of_an_expired_deadline_names_the_work_and_the_last_erro
     deadline = Deadline(0.0, "fetching metadata")
     assert deadline.expired
     assert deadline.remaining == 0.0
-    with pytest.raises(RequestTimedOut, match=r"fetching metadata: no success within .* s; last error: refused"):
+    with pytest.raises(RequestTimedOut, match=r"fetching metadata: did not succeed within .* s; last error: refused"):
         deadline.check(OSError("refused"))
 
 

@@ -134,7 +134,7 @@ def test_the_warning_names_the_time_waited_for_the_thread_not_the_timeout(
 
 def warned_after(name: str, message: str) -> float:
     """Return the seconds in the warning."""
-    found = re.fullmatch(rf"the thread '{name}' has not ended (\d+\.\d+) s after its cancellation", message)
+    found = re.fullmatch(rf"thread '{name}' is still running (\d+\.\d+) s after it was cancelled", message)
     assert found is not None, message
     return float(found[1])
 

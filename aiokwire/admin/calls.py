@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -19,6 +20,8 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 T = TypeVar("T")
 
 CONCURRENCY: Final = 16  # items that are requested at the same time
+# Messages of brokers that add nothing to the code of the error: GROUP_ID_NOT_FOUND, TOPIC_ALREADY_EXISTS, ...
+_REDUNDANT: Final = re.compile(r"(not found|already exists|does not exist|does not host this topic-partition)\.?$")
 
 
 async def fetch_metadata(client: Client, names: Sequence[str] | None, deadline: Deadline) -> metadata.MetadataResponse:
@@ -107,3 +110,10 @@ def checked_names(names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
         raise InvalidArgument(f"names must be a list of names, not a str: [{names!r}]")
     return list(dict.fromkeys(names))
+
+
+def with_message(context: str, message: str | None) -> str:
+    """Add the broker's message to the context of an error, unless it only repeats the code."""
+    if not message or _REDUNDANT.search(message):
+        return context
+    return f"{context}: {message.rstrip('.')}"

@@ -11,6 +11,7 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from aiokwire.admin.calls import with_message
 from aiokwire.admin.results import Results
 from aiokwire.admin.topics import config_text
 from aiokwire.errors import BrokerError, InvalidArgument, error_for
@@ -208,4 +209,4 @@ def read_altered(
 def config_error(verb: str, resource: ConfigResource, code: int, message: str | None) -> BrokerError:
     context = f"cannot {verb} the settings of {resource}"
     topic = resource.name if resource.kind is ResourceType.TOPIC else None
-    return error_for(code, f"{context}: {message}" if message else context, topic=topic)
+    return error_for(code, with_message(context, message), topic=topic)

@@ -159,7 +159,7 @@ async def alter_offsets(
     }
     for tp, entry in entries.items():
         if entry.offset < 0:
-            raise InvalidArgument(f"{tp}: an offset must be 0 or more, not {entry.offset}")
+            raise InvalidArgument(f"{tp}: an offset must be an int of at least 0, not {entry.offset!r}")
     await client.metadata.wait_for_topics({tp.topic for tp in entries}, deadline.remaining)
     await GroupOffsets(client, group_id).commit(entries, GroupMetadata(group_id), timeout=deadline.remaining)
 

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
+from aiokwire.admin.calls import with_message
 from aiokwire.admin.results import Results
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ProtocolViolation, error_for
@@ -366,4 +367,4 @@ def _only(groups: Sequence[T], group_id: str) -> T:
 
 def _check(code: int, what: str, message: str | None = None) -> None:
     if code:
-        raise error_for(code, f"{what}: {message.rstrip('.')}" if message else what)
+        raise error_for(code, with_message(what, message))

@@ -6,6 +6,7 @@ import dataclasses
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
+from aiokwire.admin.calls import with_message
 from aiokwire.admin.results import Results
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, InvalidArgument, error_for
@@ -33,7 +34,7 @@ class NewTopic:
             number = getattr(self, what)
             if type(number) is not int or (number < 1 and number != BROKERS_DEFAULT):
                 raise InvalidArgument(
-                    f"{self.name}: {what} must be positive, or -1 for the broker's default, not {number!r}"
+                    f"{self.name}: {what} must be an int of at least 1, or -1 for the broker's default, not {number!r}"
                 )
 
 
@@ -216,4 +217,4 @@ def topic_id_of(raw: bytes) -> uuid.UUID | None:
 
 def topic_error(verb: str, name: str, code: int, message: str | None) -> BrokerError:
     context = f"cannot {verb} topic {name!r}"
-    return error_for(code, f"{context}: {message}" if message else context, topic=name)
+    return error_for(code, with_message(context, message), topic=name)

@@ -234,7 +234,7 @@ class Broker:
         Raises: BrokerClosed: the broker does not serve.
         """
         if self._serving is None:
-            raise BrokerClosed("this Broker does not serve: start it first, or use `async with`")
+            raise BrokerClosed("this Broker is not running: start it first, or use `async with`")
         return self._serving.state
 
     @property

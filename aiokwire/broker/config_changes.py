@@ -123,7 +123,7 @@ def _applied(keys: Mapping[str, ConfigKey], start: Mapping[str, str], edits: lis
         elif change.operation in {Operation.APPEND, Operation.SUBTRACT}:
             wanted[change.name] = _edited_list(key, change, present)
         else:
-            raise BrokerError(f"there is no operation {change.operation}", code=ErrorCode.INVALID_REQUEST)
+            raise BrokerError(f"unknown operation {change.operation}", code=ErrorCode.INVALID_REQUEST)
     return wanted
 
 

@@ -196,7 +196,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         except (CloseConnection, ProtocolViolation) as error:
             self._fail(str(error))
         except Exception:
-            logger.exception("connection from %s: a request failed in the broker; closing", self.peer)
+            logger.exception("connection from %s: a request failed in the broker; closing the connection", self.peer)
             self.close()
         return answered
 
@@ -245,7 +245,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         except FallSilent:
             self._fall_silent()
         except Exception:
-            logger.exception("connection from %s: a request failed in the broker; closing", self.peer)
+            logger.exception("connection from %s: a request failed in the broker; closing the connection", self.peer)
             self.close()
         self._scope = None
 

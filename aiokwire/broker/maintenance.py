@@ -72,7 +72,7 @@ class Maintenance:
         except StorageError as error:
             logger.error("%s; retrying", error)
         except Exception:
-            logger.exception("a chore of the broker failed; retrying")
+            logger.exception("a maintenance task of the broker failed; retrying")
 
     async def _flush(self) -> None:
         for work in self._state.logs.flush_due(wall_ms()):

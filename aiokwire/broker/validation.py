@@ -126,7 +126,7 @@ def check_batches(data: Buffer | None, version: int, rules: TopicRules, now_ms: 
     for batch in batches:
         if batch.size > rules.max_message_bytes:
             raise BrokerError(
-                f"a batch of {batch.size} bytes: max.message.bytes is {rules.max_message_bytes}",
+                f"a batch of {batch.size} bytes exceeds max.message.bytes ({rules.max_message_bytes})",
                 code=ErrorCode.MESSAGE_TOO_LARGE,
             )
     if version >= FORMAT_2_SINCE:
@@ -188,7 +188,7 @@ def _check_header(batch: RecordBatch) -> None:
 def _check_records(batch: RecordBatch, rules: TopicRules, now_ms: int, *, is_quick: bool) -> int:
     """Check every record; return the greatest timestamp."""
     if batch.timestamp_type is TimestampType.LOG_APPEND_TIME and not rules.log_append_time:
-        raise BrokerError("a producer may not claim log append time", code=ErrorCode.INVALID_TIMESTAMP)
+        raise BrokerError("a producer may not set the timestamp type LogAppendTime", code=ErrorCode.INVALID_TIMESTAMP)
     earliest = max(now_ms - rules.timestamp_before_max_ms, 0) if not rules.log_append_time else 0
     check = _walked(batch, earliest, is_quick=is_quick)
     if not check.contiguous or check.records != batch.count:

@@ -118,7 +118,7 @@ class Bootstrap:
             parts.append(f"{address} (stage {stage!r}{ips}): {error}")
         cause = next(iter(errors.values()), None)
         failure = ConnectionFailed(
-            f"Unable to bootstrap from {len(self._addresses)} address(es): {'; '.join(parts)}",
+            f"cannot connect to any of {len(self._addresses)} bootstrap address(es): {'; '.join(parts)}",
             address=",".join(map(str, self._addresses)),
             stage=stage,
         )

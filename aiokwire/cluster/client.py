@@ -381,7 +381,7 @@ class Client(Owner):
             node_id = self.nodes.least_loaded(avoid)
             if node_id is None:
                 self.metadata.request_update("no broker is known")
-                raise ConnectionFailed("the metadata names no broker to ask", stage="resolve")
+                raise ConnectionFailed("the metadata contains no broker to send the request to", stage="resolve")
             nodes = [node_id]
         race = self._new_race(nodes, ask)
         answer = await race.run()

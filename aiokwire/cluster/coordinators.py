@@ -80,7 +80,7 @@ class Coordinators:
         if known is not None:
             return known
         lookup = self._lookups.setdefault((kind, key), _Lookup())
-        deadline = Deadline(timeout, f"looking up the coordinator of {kind.name.lower()} {key!r}")
+        deadline = Deadline(timeout, f"finding the coordinator of {kind.name.lower()} {key!r}")
         lookup.waiters += 1
         try:
             if kind not in self._asking:
@@ -168,7 +168,9 @@ class Coordinators:
             self._known[key] = lookup.node_id = node_id
             self._learn(node_id, address)
         else:
-            error = error_for(code, f"the coordinator of {key[0].name.lower()} {key[1]!r}", request="FindCoordinator")
+            error = error_for(
+                code, f"finding the coordinator of {key[0].name.lower()} {key[1]!r}", request="FindCoordinator"
+            )
             if error.retriable:
                 lookup.last_error = error
                 return

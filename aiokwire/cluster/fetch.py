@@ -149,7 +149,7 @@ async def _ask_leader(
     with anyio.CancelScope(deadline=deadline.at):
         response = await connection.request(request, version=version, timeout=patience + max_wait)
         if response.error_code:
-            raise error_for(response.error_code, f"{connection.who} was asked to fetch", request="Fetch")
+            raise error_for(response.error_code, f"Fetch from {connection.who} failed", request="Fetch")
         return _sort(response, offsets, ids, connection.who)
     raise deadline.error()
 
@@ -171,7 +171,9 @@ def _sort(
             else:
                 answers.found[tp] = data
     for tp in missing:
-        _sort_error(answers, tp, asked[tp], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{who} left it out of its answer:")
+        _sort_error(
+            answers, tp, asked[tp], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{who}, which left it out of its response"
+        )
     return answers
 
 
@@ -183,7 +185,7 @@ def _sort_error(answers: Answers[messages.PartitionData], tp: TopicPartition, of
             partition=tp.partition,
             offset=offset,
         )
-    what = f"{who} was asked for {tp} at offset {offset}"
+    what = f"Fetch of {tp} at offset {offset} from {who}"
     error = error_for(code, what, topic=tp.topic, partition=tp.partition, request="Fetch")
     # a batch that is corrupt on the broker's disk stays corrupt
     again = (error.retriable and code != ErrorCode.CORRUPT_MESSAGE) or error.code is ErrorCode.UNKNOWN_SERVER_ERROR

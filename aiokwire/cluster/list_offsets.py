@@ -93,14 +93,14 @@ def read_list_offsets(
             else:
                 answers.found[tp] = OffsetAndTimestamp(data.offset, data.timestamp, data.leader_epoch)
     for tp in missing:
-        _sort_error(answers, tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{who} left it out of its answer")
+        _sort_error(answers, tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{who}, which left it out of its response")
     return answers
 
 
 def _sort_error(answers: Answers[OffsetAndTimestamp], tp: TopicPartition, code: int, who: str) -> None:
     error = error_for(
         code,
-        f"{who} was asked for an offset of {tp}",
+        f"ListOffsets of {tp} from {who}",
         topic=tp.topic,
         partition=tp.partition,
         request="ListOffsets",

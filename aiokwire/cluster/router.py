@@ -187,7 +187,7 @@ class _Journey:
         node_id = self._client.nodes.least_loaded(self._avoid)
         if node_id is None:
             self._client.metadata.request_update("no broker is known")
-            raise ConnectionFailed("the metadata names no broker to ask", stage="resolve")
+            raise ConnectionFailed("the metadata contains no broker to send the request to", stage="resolve")
         return node_id, MAIN
 
     async def _leader(self, to: Leader) -> int:

@@ -48,7 +48,7 @@ class Supervisor:
         Raises: ClosedError: the group has ended or never began.
         """
         if self._group is None or self._stop.is_set():
-            raise ClosedError(f"{self._name} runs no more tasks")
+            raise ClosedError(f"{self._name} is closed to new tasks")
         self._group.start_soon(func, *args, name=name or getattr(func, "__qualname__", None))
 
     def stop(self) -> None:

@@ -339,7 +339,8 @@ class OffsetMethods:
     def _state(self, partition: TopicPartition) -> PartitionState:
         state = self._subscription.states.get(partition)
         if state is None:
-            raise InvalidArgument(f"{partition!r} is not assigned to this consumer")
+            name = str(partition) if isinstance(partition, TopicPartition) else repr(partition)
+            raise InvalidArgument(f"{name} is not assigned to this consumer")
         return state
 
     def _states(self, partitions: tuple[TopicPartition, ...]) -> list[PartitionState]:

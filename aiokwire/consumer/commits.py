@@ -114,7 +114,7 @@ class Commits:
     def for_transactions(self) -> GroupMetadata:
         """See `Consumer.group_metadata`."""
         if self._automatic and self._membership is not None:
-            logger.info("group %r: automatic commit is off, because transactions commit", self._offsets.group_id)
+            logger.info("group %r: automatic commit is off: transactions commit the offsets", self._offsets.group_id)
         self._automatic = False
         if self._automatic_commit is not None:
             self._automatic_commit.cancel()  # a retry could overwrite the transaction's offsets
@@ -226,7 +226,7 @@ class Commits:
                     await self._offsets.commit(offsets, group, timeout=deadline.remaining)
                     self._note_known(offsets)
                     return
-                last_error = KafkaError("the group is still rebalancing")
+                last_error = KafkaError("the group was still rebalancing")
                 while True:
                     async with membership.commits.passing():
                         waiting.deadline = float("inf")

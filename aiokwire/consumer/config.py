@@ -173,7 +173,7 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigurationError(
                 f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be less than "
-                f"session_timeout_ms={self.session_timeout_ms}, by a factor of three or more"
+                f"session_timeout_ms={self.session_timeout_ms}, preferably at most a third of it"
             )
         if self.enable_auto_commit not in (True, False, ACKED):
             raise ConfigurationError(
@@ -262,7 +262,7 @@ def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Ass
             factory = ASSIGNORS.get(each.lower().replace("_", "-"))
             if factory is None:
                 raise ConfigurationError(
-                    f"partition_assignment_strategy: there is no {each!r}; use {AUTO!r} alone, or choose from "
+                    f"partition_assignment_strategy: unknown assignor {each!r}; give {AUTO!r} alone, or choose from "
                     f"{', '.join(ASSIGNORS)}"
                 )
             chosen.append(factory())

@@ -329,10 +329,10 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
     async def partitions_for_topic(self, topic: str, *, timeout: float | None = None) -> frozenset[int]:
         """Return the partition numbers of a topic.
 
-        Raises: BrokerError: the topic does not exist or is forbidden.
+        Raises: InvalidArgument: the name is invalid; BrokerError: the topic does not exist or is forbidden.
         """
         self._check_open()
-        cluster = await self._client.metadata.wait_for_topics([topic], self._timeout(timeout))
+        cluster = await self._client.metadata.wait_for_topics(checked_topics([topic]), self._timeout(timeout))
         return frozenset(partition.partition for partition in cluster.topics[topic].partitions)
 
     # --- records ------------------------------------------------------------------------------------------------------

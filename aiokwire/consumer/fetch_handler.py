@@ -177,7 +177,7 @@ class FetchHandler:
         for state in states:
             if state.source.replica == node_id:
                 state.source.shun_replicas(now + SHUN_SECONDS)
-                logger.info("%s: fetching from its leader again, no longer from node %d: %s", state.tp, node_id, reason)
+                logger.info("%s: reading from the leader again instead of node %d: %s", state.tp, node_id, reason)
                 self._on_source()
 
     def _on_out_of_range(self, answer: Answer, who: str) -> None:

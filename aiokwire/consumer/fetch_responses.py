@@ -121,7 +121,7 @@ def error_of(answer: Answer, broker: str) -> BrokerError:
     topic, partition = answer.asked.state.tp
     return error_for(
         answer.data.error_code,
-        f"{broker} was asked for {answer.asked.state.tp} at offset {answer.asked.offset}",
+        f"Fetch of {answer.asked.state.tp} at offset {answer.asked.offset} from {broker}",
         topic=topic,
         partition=partition,
         request="Fetch",

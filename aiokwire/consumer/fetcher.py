@@ -299,7 +299,7 @@ class Fetcher:
             logger.debug("%s: %s; starting a new session", connection.who, ErrorCode.of(response.error_code).name)
             return
         if response.error_code:
-            raise error_for(response.error_code, f"{connection.who} refused a fetch", request="Fetch")
+            raise error_for(response.error_code, f"Fetch from {connection.who} failed", request="Fetch")
         self._handler.handle(response, plan, ids, RespondingNode(lane.node_id, connection.who, turn.is_full))
         if lane.lane is Lane.SIDE:
             lane.main.wake()

@@ -69,7 +69,7 @@ async def call_listener(
         failure = KafkaError(f"the rebalance listener {name} failed: {type(error).__name__}: {error}")
         failure.__cause__ = error
         return failure
-    logger.error("the rebalance listener %s did not end within %.1f s: continuing without it", name, timeout)
+    logger.error("the rebalance listener %s did not return within %.1f s: continuing without it", name, timeout)
     return KafkaError(
-        f"the rebalance listener {name} did not end within {timeout:.1f} s (rebalance_listener_timeout_ms)"
+        f"the rebalance listener {name} did not return within {timeout:.1f} s (rebalance_listener_timeout_ms)"
     )

@@ -174,7 +174,7 @@ class PositionUpdater:
                 return  # the coordinator knows a new topic earlier than this client's metadata
             name, partition = state.tp
             state.set_lost(True)
-            error = error_for(code, f"the cluster has no {state.tp} to read", topic=name, partition=partition)
+            error = error_for(code, f"the cluster has no partition {state.tp}", topic=name, partition=partition)
             self._reader.buffer.fail(state, error)
 
     def forget(self, state: PartitionState) -> None:

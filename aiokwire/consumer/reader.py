@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, Self
 
 import anyio
 
+from aiokwire.config import checked_timeout
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.batches import Batch
 from aiokwire.consumer.config import ConsumerConfig
@@ -153,7 +154,7 @@ class Reader:
             await self._take_turn()
         chunk = self._find(None)
         if chunk is None:
-            with anyio.move_on_after(timeout):
+            with anyio.move_on_after(checked_timeout(timeout)):
                 chunk = await self._ready(None)
         if chunk is None:
             raise RequestTimedOut(f"no record arrived within {timeout} s")
@@ -169,7 +170,7 @@ class Reader:
         records = self._take_many(limit, only, groups)
         if records or groups:
             return records
-        with anyio.move_on_after(timeout):
+        with anyio.move_on_after(checked_timeout(timeout)):
             await self._ready(only)
         return self._take_many(limit, only, groups)
 
@@ -180,7 +181,7 @@ class Reader:
             await self._take_turn()
         self._raise_if_stopped(only)
         columns = self._take_columns(limit, only)
-        with anyio.move_on_after(timeout):
+        with anyio.move_on_after(checked_timeout(timeout)):
             while not len(columns):
                 chunk = await self._pick(only)
                 if not self._decoder.is_ready(chunk, records=False):

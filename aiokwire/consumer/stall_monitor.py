@@ -154,10 +154,9 @@ class StallMonitor:
             logger.warning(
                 text, who, first.seconds, first.partition, first.position, first.lag, cause, more and f",{more}"
             )
-        published = [event for event, is_published, _ in changes if is_published]
-        stalled = next((event for event in published if isinstance(event, PartitionStalled)), None)
-        if stalled is not None:
-            self._parts.client.metadata.request_update(f"{stalled.partition} makes no progress")
+        if any(is_published and isinstance(event, PartitionStalled) for event, is_published, _ in changes):
+            self._parts.client.metadata.request_update("partitions make no progress")
             self._parts.updater.regroup()
-        for event in published:
-            self._events.publish(event)
+        for event, is_published, _ in changes:
+            if is_published:
+                self._events.publish(event)

@@ -60,7 +60,7 @@ class Streams:
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise InvalidArgument(f"the number of streams must be at least 1, not {count!r}")
         if self._shares:
-            raise InvalidArgument(f"this consumer has {len(self._shares)} open streams: close them first")
+            raise InvalidArgument(f"this consumer has {len(self._shares)} open streams: close them before opening more")
         loop = asyncio.get_running_loop()
         streams: list[RecordStream[Any, Any]] = []
         for _ in range(count):

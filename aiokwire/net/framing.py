@@ -139,9 +139,11 @@ class FrameReader:
         if foreign is not None and (self._first or size > self._max_size):
             raise ProtocolViolation(f"the peer does not speak Kafka's protocol: it sent {start[:16]!r}, {foreign}")
         if size < self._min_size:
-            raise ProtocolViolation(f"a frame of {size} bytes: shorter than any message (bytes {start[:16].hex(' ')})")
+            raise ProtocolViolation(
+                f"a frame of {size} bytes is shorter than any message (bytes {start[:16].hex(' ')})"
+            )
         if size > self._max_size:
             raise ProtocolViolation(
-                f"a frame of {size} bytes: more than the limit of {self._max_size} (receive_message_max_bytes), "
-                f"or not Kafka's protocol (bytes {start[:16].hex(' ')})"
+                f"a frame of {size} bytes exceeds the limit of {self._max_size} (receive_message_max_bytes), "
+                f"or the peer does not speak Kafka's protocol (bytes {start[:16].hex(' ')})"
             )

@@ -91,11 +91,11 @@ class ApiVersions:
         name = request_type.__name__
         if theirs is None:
             old = ": it answers no ApiVersions, so it is older than 0.10" if self.assumed else ""
-            raise UnsupportedVersion(f"{self.who} does not offer {name} at all{old}", request=name)
+            raise UnsupportedVersion(f"{self.who} does not support {name}{old}", request=name)
         version = min(newest, theirs.max)
         if version < max(ours.min, theirs.min):
             raise UnsupportedVersion(
-                f"{self.who} offers versions {theirs.min} to {theirs.max} of {name}, usable here are "
+                f"{self.who} supports versions {theirs.min} to {theirs.max} of {name}, this client "
                 f"{ours.min} to {newest}",
                 request=name,
             )

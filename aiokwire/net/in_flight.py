@@ -91,12 +91,14 @@ class InFlightQueue:
         """
         entries = self._entries
         if not entries:
-            raise ProtocolViolation(f"an answer with correlation id {correlation_id} came, but nothing was asked")
+            raise ProtocolViolation(
+                f"a response with correlation id {correlation_id} arrived, but no request is waiting for one"
+            )
         entry = entries[0]
         if entry.correlation_id != correlation_id:
             raise ProtocolViolation(
-                f"an answer out of order: correlation id {correlation_id} came, {entry.correlation_id} "
-                f"({entry.api} v{entry.version}) was next of {len(entries)}"
+                f"a response out of order: got correlation id {correlation_id}, expected {entry.correlation_id} "
+                f"({entry.api} v{entry.version}), the first of {len(entries)}"
             )
         return entries.popleft()
 

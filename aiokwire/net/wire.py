@@ -259,13 +259,15 @@ class Wire(asyncio.BufferedProtocol):
         if late:
             first = late[0]
             waited = now - first.sent_at
-            self.fail(RequestTimedOut(f"{self._who} did not answer {first.api} v{first.version} in {waited:.3f} s"))
+            self.fail(
+                RequestTimedOut(f"{self._who} did not respond to {first.api} v{first.version} within {waited:.3f} s")
+            )
             return
         deadlines = []
         if self._paused_at is not None:
             stalled = self._paused_at + self._stall_timeout
             if stalled <= now:
-                self.fail(RequestTimedOut(f"{self._who} took no bytes in {self._stall_timeout:.3f} s"))
+                self.fail(RequestTimedOut(f"{self._who} accepted no bytes for {self._stall_timeout:.3f} s"))
                 return
             deadlines.append(stalled)
         earliest = self._queue.earliest_deadline()
@@ -279,7 +281,7 @@ class Wire(asyncio.BufferedProtocol):
         asked = f"{entry.api} v{entry.version} to {self._who}, asked {now - entry.sent_at:.3f} s ago"
         if isinstance(error, RequestTimedOut):
             if entry.deadline <= now + TIMER_SLACK:
-                return RequestTimedOut(f"{asked}: no answer in time")
+                return RequestTimedOut(f"{asked}: no response in time")
             return self._lost(f"{asked}: closed because an earlier request missed its deadline ({error})")
         if isinstance(error, ProtocolViolation):
             return ProtocolViolation(f"{asked}: {error}")

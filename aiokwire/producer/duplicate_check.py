@@ -64,7 +64,7 @@ async def check_duplicate(
 def _taken(place: TopicPartition) -> BrokerError:
     return error_for(
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        f"writing to {place.topic}[{place.partition}]: another producer of this transaction has written to it",
+        f"writing to {place.topic}[{place.partition}]: another producer of this transaction has already written to it",
         topic=place.topic,
         partition=place.partition,
         request="Produce",

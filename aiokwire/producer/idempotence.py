@@ -81,7 +81,7 @@ class Idempotence:
             self._give_up("the broker has no producer ids")
             return
         if answer.error_code:
-            error = error_for(answer.error_code, "asking for a producer id", request="InitProducerId")
+            error = error_for(answer.error_code, "requesting a producer id", request="InitProducerId")
             if answer.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED or self._insisted:
                 raise error
             self._give_up(str(error))
@@ -97,11 +97,11 @@ class Idempotence:
     def _give_up(self, reason: str) -> None:
         if self._insisted:
             raise UnsupportedVersion(
-                f"enable_idempotence=True, but {reason}; leave the option out to continue without: then a "
-                f"partition sends one batch at a time",
+                f"enable_idempotence=True, but {reason}; omit the option to continue without idempotence, with "
+                f"one batch in flight per partition",
                 request="InitProducerId",
             )
-        logger.info("no idempotence: %s; a partition sends one batch at a time, so that order is kept", reason)
+        logger.info("idempotence is not available: %s; each partition sends one batch at a time, in order", reason)
         self.enabled = False
 
     def stamp(self, partition: Partition, batch: Batch) -> None:

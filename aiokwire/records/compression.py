@@ -198,7 +198,7 @@ def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
         (size,) = struct.unpack_from(">i", view, at)
         at += 4
         if not 0 < size <= len(view) - at:
-            raise CorruptRecord("a snappy block's length does not fit")
+            raise CorruptRecord("the length of a snappy block does not match")
         yield view[at : at + size]
         at += size
 
@@ -212,7 +212,7 @@ def _snappy_size(block: memoryview) -> int:
             if size > 32 * len(block):
                 break
             return size
-    raise CorruptRecord("a snappy block's size is impossible")
+    raise CorruptRecord("a snappy block has an impossible size")
 
 
 def _unsnappy(view: memoryview, limit: int) -> bytes:

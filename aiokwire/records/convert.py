@@ -67,7 +67,7 @@ def _rebuild(
     for index, record in enumerate(records):
         delta = index if base_offset is not None else record.offset - first
         if not last < delta < _NO_LIMIT:
-            raise CorruptRecord("offsets do not rise", topic=batch.topic, offset=record.offset)
+            raise CorruptRecord("offsets are not ascending", topic=batch.topic, offset=record.offset)
         last = delta
         headers = record.headers if to_magic == 2 else ()
         builder.append_at(delta, record.timestamp, record.key, record.value, headers)

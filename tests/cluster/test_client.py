@@ -114,13 +114,13 @@ async def test_unable_to_bootstrap_lists_every_address_and_how_far_each_came(
         cluster.nodes[0].silent = {ApiKey.METADATA}
         addresses = [f"127.0.0.1:{free_port}", *cluster.bootstrap, "no-such-host.invalid:9092"]
         client = client_of(cluster, bootstrap_servers=addresses, request_timeout_ms=100, bootstrap_timeout_ms=0)
-        with pytest.raises(ConnectionFailed, match=r"Unable to bootstrap from 3 address\(es\)") as caught:
+        with pytest.raises(ConnectionFailed, match=r"cannot connect to any of 3 bootstrap address\(es\)") as caught:
             await client.start()
         message = str(caught.value)
         assert f"127.0.0.1:{free_port} (stage 'connect', resolved to 127.0.0.1)" in message
         assert "Connection refused" in message
         assert f"{cluster.bootstrap[0]} (stage" in message
-        assert "did not answer MetadataRequest" in message or "no answer in time" in message
+        assert "did not respond to MetadataRequest" in message or "no response in time" in message
         assert "no-such-host.invalid:9092 (stage 'resolve')" in message
         assert not client.closed
 
@@ -244,7 +244,7 @@ async def test_close_ends_a_start_that_is_under_way(free_port: int) -> None:
 async def test_a_failed_start_leaves_nothing_open(clusters: Clusters) -> None:
     async with clusters() as cluster:
         cluster.nodes[0].ranges = {ApiKey.API_VERSIONS: (0, 4)}
-        with pytest.raises(ConnectionFailed, match="does not offer MetadataRequest"):
+        with pytest.raises(ConnectionFailed, match="does not support MetadataRequest"):
             await client_of(cluster).start()
         while cluster.nodes[0].open:
             await anyio.lowlevel.checkpoint()
@@ -409,7 +409,7 @@ async def test_the_error_of_a_deadline_names_the_attempts_and_the_last_error(clu
     async with clusters() as cluster, client_of(cluster) as client:
         cluster.nodes[0].stop()
         with pytest.raises(
-            RequestTimedOut, match=r"MetadataRequest to any broker: no success within 0\.\d+ s"
+            RequestTimedOut, match=r"MetadataRequest to any broker: did not succeed within 0\.\d+ s"
         ) as caught:
             await client.request(ASK, timeout=0.1)
         assert "Connection refused" in str(caught.value) or "closed the connection" in str(caught.value)
@@ -530,7 +530,7 @@ async def test_a_new_controller_is_found(clusters: Clusters) -> None:
 
 async def test_an_unsupported_request_is_not_retried(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
-        with pytest.raises(UnsupportedVersion, match="does not offer HeartbeatRequest"):
+        with pytest.raises(UnsupportedVersion, match="does not support HeartbeatRequest"):
             await client.request(HEARTBEAT)
         assert cluster.count(ApiKey.HEARTBEAT) == 0
 

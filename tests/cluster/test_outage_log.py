@@ -108,7 +108,7 @@ async def test_an_outage_is_not_logged_as_stalls_of_its_partitions(tmp_path: Pat
     async with AsyncExitStack() as stack:
         async with running(tmp_path) as broker:
             port = broker.port
-            options = {"stalled_after_ms": 100}
+            options = {"stalled_after_ms": 800}
             producer, one = await stack.enter_async_context(clients(broker, **options))
             _, other = await stack.enter_async_context(clients(broker, **options))
             with anyio.fail_after(20):

@@ -37,7 +37,7 @@ async def test_the_error_names_a_listener_that_raises_or_times_out() -> None:
     assert "Bad.assigned failed: LookupError: no table" in str(failed)
     assert failed is not None
     assert isinstance(failed.__cause__, LookupError)
-    assert "Bad.revoked did not end within 0.0 s" in str(await call_listener(Bad().revoked, ONE, 0.01))
+    assert "Bad.revoked did not return within 0.0 s" in str(await call_listener(Bad().revoked, ONE, 0.01))
 
 
 async def test_a_cancelled_rebalance_is_not_an_error_of_the_listener() -> None:

@@ -13,7 +13,7 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.consumer import Consumer
 from aiokwire.consumer.decoder import THREAD_FROM_BYTES
-from aiokwire.errors import RequestTimedOut
+from aiokwire.errors import InvalidArgument, RequestTimedOut
 from aiokwire.producer import Producer
 from aiokwire.types import TopicPartition
 from tests.consumer.groups import QUICK
@@ -99,3 +99,19 @@ async def test_work_ahead_of_the_reader_stays_within_fetch_memory(broker: Broker
                 assert reader.memory_in_use < 1_500_000  # one decompressed batch with its records
         assert [record.value for record in got] == VALUES
     assert reader.memory_in_use == 0
+
+
+@pytest.mark.parametrize("timeout", ["1", -1, True, float("nan")])
+async def test_a_wait_refuses_a_timeout_that_is_not_a_number_of_seconds(timeout: Any) -> None:
+    async with Broker(topics={"t": 1}) as broker, Consumer("t", bootstrap_servers=broker.bootstrap_servers) as reader:
+        for call in (reader.getone, reader.getmany):
+            with pytest.raises(InvalidArgument, match="timeout must be None or a number of seconds"):
+                await call(timeout=timeout)
+
+
+async def test_the_partitions_of_an_invalid_topic_name_are_refused_at_once() -> None:
+    async with Broker(topics={"t": 1}) as broker, Consumer("t", bootstrap_servers=broker.bootstrap_servers) as reader:
+        with pytest.raises(InvalidArgument, match="'a b' is not a topic name"):
+            await reader.partitions_for_topic("a b")
+        with pytest.raises(InvalidArgument, match="'a b' is not a topic name"):
+            await reader.subscribe("a b")

@@ -75,12 +75,10 @@ async def test_the_newest_common_version_is_used(serve: Serve) -> None:
         await connection.connect()
         await connection.request(ASK)
         await connection.request(ASK, version=3)
-        with pytest.raises(UnsupportedVersion, match="does not offer ProduceRequest"):
+        with pytest.raises(UnsupportedVersion, match="does not support ProduceRequest"):
             connection.send(produce.ProduceRequest())
         assert connection.versions.pick(metadata.MetadataRequest, 4) == 4
-        with pytest.raises(
-            UnsupportedVersion, match="offers versions 2 to 7 of MetadataRequest, usable here are 0 to 1"
-        ):
+        with pytest.raises(UnsupportedVersion, match="supports versions 2 to 7 of MetadataRequest, this client 0 to 1"):
             connection.versions.pick(metadata.MetadataRequest, 1)
         connection.close()
         await connection.wait_closed()
@@ -364,7 +362,7 @@ async def test_a_peer_that_takes_no_bytes_is_noticed(serve: Serve) -> None:
         await connection.connect()
         for _ in range(5):
             connection.send(big_produce(4_000_000), expect_response=False)
-        with pytest.raises(ConnectionFailed, match="took no bytes"):
+        with pytest.raises(ConnectionFailed, match="accepted no bytes"):
             await connection.drained()
         await connection.wait_closed()
         over.set()

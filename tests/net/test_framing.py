@@ -86,7 +86,7 @@ def test_a_frame_shorter_than_any_message_is_a_violation(size: int) -> None:
 
 def test_the_size_limit_holds_for_later_frames_too() -> None:
     source, frames = reader(max_size=10)
-    with pytest.raises(ProtocolViolation, match=r"11 bytes: more than the limit of 10"):
+    with pytest.raises(ProtocolViolation, match=r"11 bytes exceeds the limit of 10"):
         source.feed(framed(b"0123456789") + framed(b"0123456789a"))
     assert frames == [b"0123456789"]
 

@@ -296,9 +296,7 @@ async def test_cancelled_at_any_await_connect_leaves_nothing_open(serve: Serve, 
 
 def test_the_error_without_a_common_version_names_both_ranges() -> None:
     versions = ApiVersions({ApiKey.METADATA: Offered(90, 99)}, who="node 1")
-    with pytest.raises(
-        UnsupportedVersion, match="offers versions 90 to 99 of MetadataRequest, usable here are 0 to 13"
-    ):
+    with pytest.raises(UnsupportedVersion, match="supports versions 90 to 99 of MetadataRequest, this client 0 to 13"):
         versions.pick(metadata.MetadataRequest)
 
 

@@ -37,12 +37,12 @@ def test_an_answer_out_of_order_is_a_violation_that_names_both(loop: asyncio.Abs
     queue = InFlightQueue()
     entry(queue, loop)
     second = entry(queue, loop)
-    with pytest.raises(ProtocolViolation, match=r"correlation id 1 came, 0 \(Metadata v1\) was next of 2"):
+    with pytest.raises(ProtocolViolation, match=r"correlation id 1, expected 0 \(Metadata v1\), the first of 2"):
         queue.take(second.correlation_id)
 
 
 def test_an_answer_to_nothing_is_a_violation() -> None:
-    with pytest.raises(ProtocolViolation, match="nothing was asked"):
+    with pytest.raises(ProtocolViolation, match="no request is waiting for one"):
         InFlightQueue().take(7)
 
 

@@ -231,7 +231,7 @@ async def test_a_transaction_that_ended_accepts_nothing_more(quick: Quick) -> No
                 await producer.send("t", b"b")
         with pytest.raises(TransactionStateError, match="has ended"):
             await tx.send_offsets({PLACE: 1}, "g")
-        with pytest.raises(TransactionStateError, match="begun before"):
+        with pytest.raises(TransactionStateError, match="already begun"):
             await transaction.__aenter__()
         assert [request.committed for request in cluster.coordinator.of(END)] == [False]
 

@@ -64,7 +64,7 @@ def test_what_an_old_producer_sends_gets_its_offsets(
 def test_an_old_producer_may_send_any_offsets() -> None:
     old = b"".join(reference.message(1, 0, 5, None, b"v%d" % index) for index in range(3))
     assert [one.offset for one in read_all(convert(old, 2, base_offset=9))] == [9, 10, 11]
-    with pytest.raises(CorruptRecord, match="offsets do not rise"):
+    with pytest.raises(CorruptRecord, match="offsets are not ascending"):
         convert(old, 2)
 
 

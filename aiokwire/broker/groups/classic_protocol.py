@@ -222,7 +222,7 @@ class ClassicProtocol:
         try:
             self._log(group)
         except StorageError as error:
-            logger.error("the assignment of group %r cannot be logged: %s", group.group_id, error)
+            logger.error("group %r: cannot write its assignment: %s", group.group_id, error)
             for member in group.members.values():
                 member.answer_sync(Synced(ErrorCode.COORDINATOR_NOT_AVAILABLE))
             self.begin(group)
@@ -284,7 +284,7 @@ class ClassicProtocol:
         if not member.is_new and (member.joining is not None or member.syncing is not None):
             self.hear(group, member)  # the member waits for the group
             return
-        logger.info("group %r: member %r sent no heartbeat in time", group.group_id, member_id)
+        logger.info("group %r: member %r sent no heartbeat in time; removed", group.group_id, member_id)
         self._remove(group, member)
 
     def on_pending_timeout(self, group: ClassicGroup, member_id: str) -> None:
@@ -321,7 +321,7 @@ class ClassicProtocol:
             self._log(group)
         except StorageError as error:
             # After a restart the group has members that do not come back: they time out.
-            logger.error("group %r: its last members left, which cannot be logged: %s", group.group_id, error)
+            logger.error("group %r: cannot write that it is empty: %s", group.group_id, error)
 
     def restored(self, group: ClassicGroup) -> None:
         """Start the sessions of a loaded group's members."""

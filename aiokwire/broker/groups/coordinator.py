@@ -151,7 +151,7 @@ class GroupCoordinator:
         except StorageError as error:
             logger.error("group %r: %s", key.group_id, error)
         except Exception:
-            logger.exception("group %r: handling its deadline %s failed", key.group_id, key.due.name)
+            logger.exception("group %r: handling its deadline %s failed in the broker", key.group_id, key.due.name)
 
     def _act_on(self, key: Key) -> None:
         if key.due is Due.LOAD:

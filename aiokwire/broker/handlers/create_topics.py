@@ -102,7 +102,7 @@ def _assigned(call: Call, wanted: messages.CreatableTopic) -> int:
         )
     if not all(call.state.nodes.may_have(brokers) for brokers in assigned.values()):
         raise BrokerError(
-            f"replicas can only be assigned to the brokers that there are: {', '.join(map(str, call.state.nodes.ids))}",
+            f"replicas can only be assigned to existing brokers: {', '.join(map(str, call.state.nodes.ids))}",
             code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         )
     return len(assigned)

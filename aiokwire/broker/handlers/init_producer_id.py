@@ -37,7 +37,7 @@ async def _after_reserving(call: Call) -> messages.InitProducerIdResponse:
     try:
         producer_id = await call.state.producer_ids.allocate()
     except StorageError as error:
-        logger.error("no producer id can be allocated: %s", error)
+        logger.error("cannot allocate a producer id: %s", error)
         return _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 

@@ -170,7 +170,7 @@ def log_cut(topic: str, partition: int, cut: Cut) -> None:
     """Log what recovery cut off, in one line."""
     if cut.is_torn:
         logger.info(
-            "%s[%d]: %s; the %d bytes of this append, which did not finish, were cut off. The log ends at offset %d",
+            "%s[%d]: %s; cut off the %d bytes of an append that did not finish. The log ends at offset %d",
             *(topic, partition, cut.cause, cut.size, cut.offset),
         )
         return

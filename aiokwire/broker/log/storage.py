@@ -215,7 +215,7 @@ class DiskStorage:
         except BlockingIOError as error:
             os.close(fd)
             raise StorageError(
-                f"another broker uses the data directory {self.root}: stop it, or choose another directory"
+                f"data directory {self.root} is in use by another broker: stop it, or choose another directory"
             ) from error
         except OSError as error:
             os.close(fd)

@@ -118,7 +118,7 @@ class TransactionCoordinator:
                 for state in list(partition.log.producers.states.values()):
                     if state.transaction_start >= 0 and (state.producer_id, tp) not in owned:
                         logger.warning(
-                            "%s[%d]: producer %d left a transaction hanging; aborted", *tp, state.producer_id
+                            "%s[%d]: producer %d left a transaction open; aborted it", *tp, state.producer_id
                         )
                         self._mark(tp, Identity(state.producer_id, state.epoch), commit=False)
 
@@ -350,5 +350,5 @@ def _who_and_limit(transaction: Transaction) -> tuple[str, int]:
 
 
 def _unavailable(error: StorageError) -> ErrorCode:
-    logger.error("the transaction coordinator cannot log: %s", error)
+    logger.error("cannot write the state of transactions: %s", error)
     return ErrorCode.COORDINATOR_NOT_AVAILABLE

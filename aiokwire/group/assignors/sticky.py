@@ -93,7 +93,7 @@ def _remembered(member: MemberSubscription) -> Memory:
         return decode_memory(member.user_data)
     except ProtocolViolation as error:
         logger.warning(
-            "ignoring the user data of member %r, which is in an unknown format: %s", member.member_id, error
+            "member %r reports its previous partitions in an unknown format; ignoring them: %s", member.member_id, error
         )
         return Memory()
 

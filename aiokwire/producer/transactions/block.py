@@ -74,7 +74,7 @@ class Transaction:
 
     async def __aenter__(self) -> Transaction:
         if self._driver is not None:
-            raise TransactionStateError("this transaction was begun before: call producer.transaction() for each")
+            raise TransactionStateError("this transaction has already begun: call producer.transaction() for each one")
         driver = self._begin()
         input_offsets = None if self._reader is None else InputOffsets(self._reader, self._since)
         self._transaction = driver.begin()
@@ -147,5 +147,5 @@ class Transaction:
 
     def _began(self) -> tuple[Transactions, OpenTransaction]:
         if self._driver is None or self._transaction is None:
-            raise TransactionStateError("this transaction was not begun: use `async with producer.transaction() as tx`")
+            raise TransactionStateError("this transaction has not begun: use `async with producer.transaction() as tx`")
         return self._driver, self._transaction

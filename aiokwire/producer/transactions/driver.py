@@ -158,8 +158,8 @@ class Transactions:
         Raises: KafkaError: the coordinator refuses, or does not answer in time.
         """
         self._fire(TransactionEvent.INITIALIZE)
-        self._accumulator.close(TransactionStateError("no record is accepted before start() is done"))
-        deadline = Deadline(self._config.default_api_timeout, f"{self._who}: getting a producer id")
+        self._accumulator.close(TransactionStateError("records are accepted only after start()"))
+        deadline = Deadline(self._config.default_api_timeout, f"{self._who}: requesting a producer id")
         try:
             await self._coordinator.obtain_identity(deadline)
         except CoordinatorRequestFailed as failed:
@@ -200,7 +200,7 @@ class Transactions:
         if self.state is TransactionState.IN_TRANSACTION:
             self._fire(TransactionEvent.COMMIT)
             self._accumulator.close(
-                TransactionStateError("the transaction is being committed: it accepts no more records")
+                TransactionStateError("the transaction is being committed and accepts no more records")
             )
             try:
                 await self._deliver_all(transaction)
@@ -217,7 +217,7 @@ class Transactions:
             await self.abort(transaction)
             self.check()
             raise TransactionAborted(
-                f"{self._who}: the transaction was aborted, because {reason}; repeat its work in a new one",
+                f"{self._who}: the transaction was aborted, because {reason}; repeat the work in a new transaction",
                 reason=reason,
             ) from reason
         self.check()
@@ -317,10 +317,8 @@ class Transactions:
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: describing the transaction")
         if await self._coordinator.has_timed_out(deadline):
             transaction.timed_out = True
-            raise RequestTimedOut(
-                f"the coordinator aborted it when it was open longer than {self._config.transaction_timeout:.3f} s "
-                f"(transaction_timeout_ms)"
-            )
+            limit = f"{self._config.transaction_timeout:.3f} s (transaction_timeout_ms)"
+            raise RequestTimedOut(f"the coordinator aborted it when it was open longer than {limit}")
 
     def _may_have_timed_out(self, action: ErrorAction) -> bool:
         """Whether "fenced" may mean that the coordinator aborted the transaction after its timeout (KIP-588); the abort
@@ -350,7 +348,8 @@ class Transactions:
             await self._request_abort(transaction, deadline)
         except CoordinatorRequestFailed as failed:
             self._fail(failed.action, failed.error)
-            logger.error("aborting a transaction failed; the coordinator will abort it: %s", self.ended)
+            level = logging.WARNING if failed.action is ErrorAction.FENCED else logging.ERROR
+            logger.log(level, "cannot abort the transaction; the coordinator will do so at its timeout: %s", self.ended)
         else:
             transaction.outcome = TransactionOutcome.ABORTED
             self._rest()
@@ -463,7 +462,7 @@ class Transactions:
     def _has_to_abort(self, transaction: OpenTransaction) -> TransactionAborted:
         return TransactionAborted(
             f"{self._who}: the transaction has to be aborted, because {transaction.error}; leave its block, then "
-            f"repeat its work in a new one",
+            f"repeat the work in a new transaction",
             reason=transaction.error,
         )
 

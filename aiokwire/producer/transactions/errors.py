@@ -138,8 +138,8 @@ def explain_refusal(error: BrokerError, timeout: float) -> KafkaError:
     if error.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
         return error
     return TransactionAborted(
-        f"{error}; the transaction was open longer than {timeout:.3f} s "
-        f"(transaction_timeout_ms), or a newer producer took over: let this error leave the block, which finds out",
+        f"{error}; the transaction was open longer than {timeout:.3f} s (transaction_timeout_ms), or a newer producer "
+        f"took over: leave the transaction's block, which determines which",
         reason=error,
     )
 

@@ -69,7 +69,7 @@ class SharedTransactions:
         Raises: KafkaError: the coordinator refuses, or does not answer in time.
         """
         try:
-            await self._coordinator.obtain_identity(self._deadline("getting a producer id"))
+            await self._coordinator.obtain_identity(self._deadline("requesting a producer id"))
         except CoordinatorRequestFailed as failed:
             raise failed.error from None
         me = self._identity
@@ -124,7 +124,7 @@ class SharedTransactions:
         if strangers:
             raise TransactionFailed(
                 f"{self._coordinator.who}: the commit failed: {', '.join(map(str, sorted(strangers)))} was written to, "
-                "which no known producer reports: by an abandoned attempt, or by one that is still running"
+                "but no known producer reports it: an abandoned attempt, or one that is still running, wrote there"
             )
 
     def _adopt(self, ticket: TransactionTicket) -> None:

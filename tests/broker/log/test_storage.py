@@ -73,7 +73,7 @@ def test_a_small_file_is_replaced_whole(locked: Storage) -> None:
 def test_a_directory_is_locked_by_one_broker(tmp_path: Path) -> None:
     first, second = DiskStorage(tmp_path), DiskStorage(tmp_path)
     first.lock()
-    with pytest.raises(StorageError, match="another broker uses the data directory"):
+    with pytest.raises(StorageError, match="is in use by another broker"):
         second.lock()
     first.unlock()
     second.lock()

@@ -614,7 +614,7 @@ def test_options_of_a_group_are_checked() -> None:
         ({"group_instance_id": "i"}, "needs a group_id"),
         ({"heartbeat_interval_ms": 50_000}, "must be less than session_timeout_ms"),
         ({"enable_auto_commit": "sometimes"}, "must be True, False or 'acked'"),
-        ({"partition_assignment_strategy": "fair"}, "there is no 'fair'"),
+        ({"partition_assignment_strategy": "fair"}, "unknown assignor 'fair'"),
         ({"partition_assignment_strategy": ["range", "range"]}, "each assignor once"),
         ({"partition_assignment_strategy": [3]}, "3 is not an assignor"),
         ({"partition_assignment_strategy": []}, "at least one"),
