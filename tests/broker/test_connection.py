@@ -63,7 +63,7 @@ async def test_a_request_that_comes_byte_by_byte_is_answered(client: RawClient) 
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS"),
         (struct.pack(">i", -1), "shorter than any message"),
-        (struct.pack(">i", 2**31 - 1) + bytes(8), "more than the limit"),
+        (struct.pack(">i", 2**31 - 1) + bytes(8), "exceeds the limit"),
         (struct.pack(">ihhi", 8, 999, 0, 1), "unknown API 999"),
         (struct.pack(">ihhih", 10, 3, 99, 1, -1), "METADATA version 99"),
         (struct.pack(">ihhih", 10, 3, -1, 1, -1), "METADATA version -1"),
