@@ -11,7 +11,6 @@ the loop, without waiting.
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
@@ -35,9 +34,10 @@ from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
 from aiokwire.records import RecordBatch
+from aiokwire.repeats import unrepeated_logger
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = unrepeated_logger(__name__)
 
 Group = ClassicGroup | ConsumerGroup
 A = TypeVar("A")

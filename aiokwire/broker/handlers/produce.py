@@ -16,7 +16,6 @@ topics and nodes in between affect its later partitions.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Iterator
 from typing import NamedTuple
 
@@ -35,10 +34,11 @@ from aiokwire.errors import BrokerError, StorageError
 from aiokwire.protocol import Buffer
 from aiokwire.protocol.messages import produce as messages
 from aiokwire.records import RecordBatch
+from aiokwire.repeats import unrepeated_logger
 from aiokwire.threads import run_in_thread
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = unrepeated_logger(__name__)
 
 ALL_IN_SYNC = -1
 NO_ANSWER = 0

@@ -97,3 +97,15 @@ async def test_a_session_that_ends_while_the_disk_is_full_ends_later(
     while broker.faults.group("g").members:
         await watch.beat(generation=1)
     await close(silent, watch)
+
+
+async def test_a_full_disk_is_logged_once_for_many_refused_requests(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    (one,) = await started(broker, 1)
+    disk(broker).full = True
+    for _ in range(5):
+        assert await one.commit(3) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
+    disk(broker).full = False
+    await close(one)
