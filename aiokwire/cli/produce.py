@@ -20,7 +20,7 @@ import click
 from aiokwire.cli.formats import unescape
 from aiokwire.cli.options import CONNECT, bootstrap_option, client_options, parse_headers
 from aiokwire.cli.running import run
-from aiokwire.errors import InvalidArgument, RequestTimedOut
+from aiokwire.errors import InvalidArgument, RecordRejected, RequestTimedOut
 from aiokwire.threads import run_in_thread
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 TOPIC_WAIT = 10.0  # seconds for a topic to be found or created
 CHUNK = 1 << 20  # bytes read from the input at once
 MAX_LINE = 64 << 20  # a line is one record: input with longer ones has no lines
+_SHOWN = 80  # characters of a bad line in its error
 COUNT_EVERY = 20_000  # records between two checks of their outcomes
 
 
@@ -65,8 +66,8 @@ class Form:
         if self.key_separator is not None:
             key, found, line = line.partition(self.key_separator)
             if not found:
-                separator, text = (part.decode(errors="backslashreplace") for part in (self.key_separator, key))
-                raise InvalidArgument(f"{where}: the line does not contain the key separator {separator!r}: {text!r}")
+                separator, text = _quoted(self.key_separator), _quoted(key)
+                raise InvalidArgument(f"{where}: the line does not contain the key separator {separator}: {text}")
         return Message(line, key, self.partition, None, self.headers)
 
     def _from_json(self, line: bytes, where: str) -> Message:
@@ -92,6 +93,14 @@ class Form:
             )
         except ValueError as error:
             raise InvalidArgument(f"{where}: {error}") from None
+
+
+def _quoted(data: bytes) -> str:
+    shown = data if len(data) <= _SHOWN else data[:_SHOWN] + b"..."
+    try:
+        return repr(shown.decode())
+    except UnicodeDecodeError:
+        return repr(shown)
 
 
 def _headers(given: Any) -> list[tuple[str, bytes | None]]:
@@ -131,7 +140,7 @@ _LIMITS = {"partition": 1 << 31, "timestamp": 1 << 63}
 
 def _shown(value: Any) -> str:
     text = json.dumps(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _field(fields: dict[str, Any], name: str) -> bytes | None:
@@ -234,13 +243,14 @@ async def _send(
         for name, source in _sources(files, stack):
             if whole:
                 content = b"".join([chunk async for chunk in read_chunks(source)])
-                await shipment.add(producer, form.message(content, name))
+                await shipment.add(producer, form.message(content, name), name)
                 continue
             number = 0
             async for lines in read_lines(source):
                 for line in lines:
                     number += 1
-                    await shipment.add(producer, form.message(line, f"{name}:{number}"))
+                    where = f"{name}:{number}"
+                    await shipment.add(producer, form.message(line, where), where)
 
 
 def _failures(stop: Callable[[], None]) -> Hooks:
@@ -280,10 +290,13 @@ class Shipment:
             f"{self._topic}`, or let the broker create topics (auto.create.topics.enable)"
         )
 
-    async def add(self, producer: Producer[bytes, bytes], message: Message) -> None:
-        """Submit a record."""
-        self._waiting.append(
-            await producer.submit(
+    async def add(self, producer: Producer[bytes, bytes], message: Message, where: str) -> None:
+        """Submit a record.
+
+        Raises: InvalidArgument: the producer refuses it; the message names the file and line.
+        """
+        try:
+            delivery = await producer.submit(
                 self._topic,
                 message.value,
                 message.key,
@@ -291,7 +304,9 @@ class Shipment:
                 timestamp=message.timestamp,
                 headers=message.headers or None,
             )
-        )
+        except (InvalidArgument, RecordRejected) as error:
+            raise InvalidArgument(f"{where}: {error}") from error
+        self._waiting.append(delivery)
         if len(self._waiting) >= COUNT_EVERY:
             self.count()
 

@@ -104,5 +104,7 @@ def test_lines_are_split_at_the_key_separator() -> None:
     form = Form(False, None, b":", None, [])
     message = form.message(b"a:b:c", "test:1")
     assert (message.key, message.value) == (b"a", b"b:c")
-    with pytest.raises(InvalidArgument, match="test:2: the line does not contain the key separator"):
+    with pytest.raises(InvalidArgument, match="test:2: the line does not contain the key separator ':': 'abc'"):
         form.message(b"abc", "test:2")
+    with pytest.raises(InvalidArgument, match=r"separator ':': b'\\xff\.{79}\.\.\.'$"):
+        form.message(b"\xff" + b"." * 1000, "test:2")

@@ -72,6 +72,14 @@ def test_the_records_before_a_bad_line_are_counted(run: Run, topic: str, tmp_pat
     assert run("consume", topic, "-e", "-f", "%s ").stdout in ("1 2 ", "2 1 ")
 
 
+def test_the_error_for_a_partition_that_does_not_exist_names_the_line(run: Run, topic: str, tmp_path: Path) -> None:
+    source = tmp_path / "lines"
+    source.write_text('{"value": "x"}\n{"value": "y", "partition": 9}\n')
+    result = run("produce", topic, "--json", source)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"1 record sent to {topic}\nerror: {source}:2: partition 9")
+
+
 @pytest.fixture
 def default_sigint() -> Iterator[None]:
     """Restore SIGINT: background jobs of a shell ignore it, and so do their child processes."""
