@@ -225,10 +225,13 @@ class OffsetMethods:
         """Mark `record`, and all records before it in its partition, as processed: the automatic commit may cover them.
         Has no effect if the partition was given up meanwhile.
 
-        Raises: ConfigurationError: there is no `group_id`.
+        Raises: ConfigurationError: there is no `group_id`; InvalidArgument: it is not a record.
         """
-        tp = TopicPartition(record.topic, record.partition)
-        self._committer().ack(tp, record.offset, record.leader_epoch)
+        try:
+            place = TopicPartition(record.topic, record.partition), record.offset, record.leader_epoch
+        except AttributeError:
+            raise InvalidArgument(f"ack takes a record, not {record!r}") from None
+        self._committer().ack(*place)
 
     def group_metadata(self) -> GroupMetadata:
         """Return the group, and the member and generation if there is one, for a transaction's offsets.

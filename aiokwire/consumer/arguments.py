@@ -133,7 +133,5 @@ def checked_positions(given: Processed) -> dict[TopicPartition, OffsetAndMetadat
     if is_record(given):
         return positions_after([cast("ConsumerRecord[Any, Any]", given)])
     if isinstance(given, (str, bytes, TopicPartition)) or not isinstance(given, Iterable):
-        raise InvalidArgument(
-            f"commit takes a record, several records, or offsets by TopicPartition, not {type(given).__name__}"
-        )
+        raise InvalidArgument(f"commit takes records, or offsets by TopicPartition, not {type(given).__name__}")
     return positions_after(given)

@@ -34,7 +34,6 @@ SHORTEST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 3.0
 # Partitions that are checked before the loop gets a turn: some milliseconds.
 IN_ONE_TURN: Final = 256
-
 # A partition that stalled or resumed; whether to publish the event, and whether to log it.
 Change: TypeAlias = tuple[PartitionStalled | PartitionResumed, bool, bool]
 

@@ -115,3 +115,11 @@ async def test_the_partitions_of_an_invalid_topic_name_are_refused_at_once() -> 
             await reader.partitions_for_topic("a b")
         with pytest.raises(InvalidArgument, match="'a b' is not a topic name"):
             await reader.subscribe("a b")
+
+
+async def test_ack_refuses_what_is_not_a_record() -> None:
+    async with Broker(topics={"t": 1}) as broker:
+        given: Any = {"bootstrap_servers": broker.bootstrap_servers, "group_id": "g"}
+        async with Consumer("t", **given) as reader:
+            with pytest.raises(InvalidArgument, match="ack takes a record, not None"):
+                reader.ack(None)  # type: ignore[arg-type]

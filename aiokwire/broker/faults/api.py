@@ -249,7 +249,7 @@ class Faults:
     def _serving(self) -> Serving:
         serving = self._find_serving()
         if serving is None:
-            raise BrokerClosed("this Broker does not serve: start it first, or use `async with`")
+            raise BrokerClosed("this Broker is not running: start it first, or use `async with`")
         return serving
 
     def _running(self, node: int) -> None:
