@@ -139,7 +139,7 @@ async def test_a_cancelled_start_leaves_nothing_behind(tmp_path: Path) -> None:
 
 async def test_a_second_broker_on_the_same_directory_is_refused(tmp_path: Path) -> None:
     async with Broker(tmp_path, topics={"t": 1}) as first:
-        with pytest.raises(StorageError, match="another broker uses"):
+        with pytest.raises(StorageError, match="in use by another broker"):
             await Broker(tmp_path).start()
         client = await RawClient.connect(first)
         assert (await produce_one(client, "t", batch([b"a"]))).error_code == 0
