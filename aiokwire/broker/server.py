@@ -230,12 +230,11 @@ class Listeners:
         return self._bound[self._state.nodes.first.id]
 
     def _check_ports(self, option: str, endpoint: Endpoint) -> None:
-        count = len(self._state.nodes)
-        last = endpoint.port + count - 1
+        last = endpoint.port + len(self._state.nodes) - 1
         if endpoint.port and last > _LAST_PORT:
             raise ConfigurationError(
-                f"{option} {endpoint} with {count} nodes needs the ports {endpoint.port} to {last}, "
-                f"but the last port is {_LAST_PORT}: choose a port up to {_LAST_PORT - count + 1}"
+                f"{option} {endpoint} with {len(self._state.nodes)} nodes needs the ports {endpoint.port} to {last}, "
+                f"but the last port is {_LAST_PORT}: choose a port up to {endpoint.port - last + _LAST_PORT}"
             )
 
     async def _bind(self, node: Node, endpoint: Endpoint) -> Server:

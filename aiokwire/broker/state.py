@@ -18,13 +18,12 @@ from aiokwire.broker.groups import GroupCoordinator
 from aiokwire.broker.log import LogConfig, LogManager, Storage, Work
 from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
-from aiokwire.broker.peer_log import PeerLog
+from aiokwire.broker.peers import PeerLog, UnreadAnswers
 from aiokwire.broker.producer_ids import ProducerIds
 from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.broker.transactions import TransactionCoordinator
 from aiokwire.broker.turns import Slices
-from aiokwire.broker.unread import UnreadAnswers
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError, error_for

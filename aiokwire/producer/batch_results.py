@@ -21,7 +21,6 @@ from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, IN_FLIGHT, Batch
 from aiokwire.producer._partition import Partition, next_sequence
 from aiokwire.producer.config import ProducerConfig
-from aiokwire.producer.duplicate_check import check_duplicate, may_be_duplicate
 from aiokwire.producer.events import ProducerEvent, report_failed
 from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.producer.idempotence import Idempotence
@@ -29,7 +28,7 @@ from aiokwire.producer.responses import Verdict, verdict_of
 from aiokwire.producer.topics import Topics
 from aiokwire.protocol.messages import produce
 from aiokwire.records import Record, read_batches
-from aiokwire.types import Compression
+from aiokwire.types import Compression, TimestampType, TopicPartition
 
 if TYPE_CHECKING:
     from aiokwire.producer.transactions.driver import Transactions
@@ -334,3 +333,56 @@ def _errors_of_records(batch: Batch, entry: produce.PartitionProduceResponse) ->
         message = f"record {rejected.batch_index} of a batch of {batch.count} for {batch.place} was rejected: {why}"
         errors[rejected.batch_index] = error(RecordRejected, message)
     return errors
+
+
+def may_be_duplicate(entry: produce.PartitionProduceResponse) -> bool:
+    """Whether an acknowledgement may be that of another batch.
+
+    A broker returns a log append time only for a duplicate, and on topics where it sets the timestamps.
+    """
+    return entry.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER or entry.log_append_time_ms >= 0
+
+
+def is_own(ours: list[Record], theirs: list[Record]) -> bool:
+    """Whether the log has the records that were sent; their timestamps may be the broker's."""
+    return len(ours) == len(theirs) and all(map(_is_same, ours, theirs))
+
+
+def _is_same(ours: Record, theirs: Record) -> bool:
+    if theirs.timestamp_type is TimestampType.CREATE_TIME and theirs.timestamp != ours.timestamp:
+        return False
+    return ours.key == theirs.key and ours.value == theirs.value and tuple(ours.headers) == tuple(theirs.headers)
+
+
+async def check_duplicate(
+    client: Client,
+    batch: Batch,
+    entry: produce.PartitionProduceResponse,
+    sent: Callable[[], list[Record]],
+    timeout: float,
+) -> None:
+    """Compare an acknowledged batch with the log; `sent()` decodes its records.
+
+    For producers that join a transaction, which share a producer id and epoch. A broker takes a batch with the sequence
+    of a stored one for a duplicate, whatever its records are: the second writer of a partition (an attempt of a retried
+    Spark task, for example) would receive an acknowledgement for the records of the first. The first batch of a
+    sequence is sent alone, so the check finds the second writer before it has written anything.
+
+    Raises: KafkaError: the log has other records, or the batch cannot be fetched.
+    """
+    place = TopicPartition(batch.topic, batch.partition)
+    if entry.base_offset < 0:  # too many batches later: the broker no longer knows its offset
+        raise _written_by_other(place)
+    found = await client.fetch({place: entry.base_offset}, timeout=timeout)
+    if not is_own(sent(), found[place].records()[: batch.count]):
+        raise _written_by_other(place)
+
+
+def _written_by_other(place: TopicPartition) -> BrokerError:
+    return broker_error(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"writing to {place.topic}[{place.partition}]: another producer of this transaction has already written to it",
+        topic=place.topic,
+        partition=place.partition,
+        request="Produce",
+    )

@@ -21,7 +21,7 @@ from aiokwire._text import printable
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.dispatch import APIS, CloseConnection, read_call
 from aiokwire.broker.log import MemoryStorage
-from aiokwire.broker.peer_log import PeerLog
+from aiokwire.broker.peers import PeerLog
 from aiokwire.broker.state import BrokerState
 from aiokwire.errors import KafkaError, UnsupportedVersion
 from aiokwire.protocol import ZERO_UUID, Request, Struct, encode_request, request_type

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from aiokwire.broker import Broker
-from aiokwire.broker.peer_log import MOST_ADDRESSES, PER_WINDOW, PeerLog
+from aiokwire.broker.peers import MOST_ADDRESSES, PER_WINDOW, PeerLog
 from tests.broker.raw import RawClient, batch, produce_request
 
 

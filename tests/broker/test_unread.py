@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 
 from aiokwire.broker import Broker
-from aiokwire.broker.unread import LEAST, UnreadAnswers
+from aiokwire.broker.peers import LEAST, UnreadAnswers
 from aiokwire.protocol.messages import fetch
 from tests.broker.raw import PATIENCE, RawClient, batch, fetch_request, produce_one
 

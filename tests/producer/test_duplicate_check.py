@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aiokwire.error_codes import ErrorCode
-from aiokwire.producer.duplicate_check import is_own, may_be_duplicate
+from aiokwire.producer.batch_results import is_own, may_be_duplicate
 from aiokwire.protocol.messages.produce import PartitionProduceResponse
 from aiokwire.records import Record
 from aiokwire.types import TimestampType

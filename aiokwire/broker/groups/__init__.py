@@ -5,7 +5,7 @@
     classic protocol    classic_group (data), classic_decisions, classic_protocol (moves groups), classic_records
     consumer protocol   consumer_group (data), consumer_decisions, assignors, consumer_protocol (moves
                         groups), consumer_records
-    both                requests, states, timers, context
+    both                requests, states, context
 """
 
 from aiokwire.broker.groups.classic_group import CONSUMER, ClassicGroup, ClassicMember

@@ -16,10 +16,9 @@ from aiokwire.broker.groups import classic_decisions as decisions
 from aiokwire.broker.groups.classic_decisions import Rejoin
 from aiokwire.broker.groups.classic_group import ClassicGroup, ClassicMember
 from aiokwire.broker.groups.classic_records import encode_group, group_key
-from aiokwire.broker.groups.context import GroupContext
+from aiokwire.broker.groups.context import Due, GroupContext, Key
 from aiokwire.broker.groups.requests import Join, Joined, Leaver, Reply, Sync, Synced
 from aiokwire.broker.groups.states import ClassicEvent, ClassicState
-from aiokwire.broker.groups.timers import Due, Key
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError

@@ -202,8 +202,7 @@ def fetch_fault(group: ConsumerGroup, member_id: str | None, epoch: int) -> Erro
 def reconcile(
     member: ConsumerMember, target: Parts, target_epoch: int, *, owned: Parts | None, is_taken: Callable[[Part], bool]
 ) -> ConsumerMember:
-    """Return the member after its next step (KIP-848), or the same member if it has to wait: first it
-    revokes, then it takes free partitions.
+    """Return the member after its next step: it revokes, then takes free partitions; the same member if it waits.
 
     `owned` are the partitions that the member reports, None if it reports none. `is_taken`: another member has it.
     """

@@ -33,9 +33,8 @@ from aiokwire.broker.groups.consumer_group import (
     preferred_assignor,
 )
 from aiokwire.broker.groups.consumer_records import Row
-from aiokwire.broker.groups.context import GroupContext
+from aiokwire.broker.groups.context import Due, GroupContext, Key
 from aiokwire.broker.groups.states import ReconciliationState
-from aiokwire.broker.groups.timers import Due, Key
 from aiokwire.broker.patterns import Budget, InvalidPattern, Pattern
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode

@@ -24,10 +24,9 @@ from aiokwire.broker.groups.consumer_decisions import Heartbeat, HeartbeatResult
 from aiokwire.broker.groups.consumer_group import JOINING, ConsumerGroup, Part
 from aiokwire.broker.groups.consumer_protocol import ConsumerProtocol
 from aiokwire.broker.groups.consumer_records import Row, decode_key
-from aiokwire.broker.groups.context import GroupContext
+from aiokwire.broker.groups.context import Due, GroupContext, Key, Timers
 from aiokwire.broker.groups.requests import Committer, Join, Joined, Leaver, Reply, Sync, Synced, too_long
 from aiokwire.broker.groups.states import ClassicEvent, ClassicState, ConsumerState
-from aiokwire.broker.groups.timers import Due, Key, Timers
 from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.clock import wall_ms

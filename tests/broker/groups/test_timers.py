@@ -6,7 +6,7 @@ import asyncio
 
 import anyio
 
-from aiokwire.broker.groups.timers import Due, Key, Timers
+from aiokwire.broker.groups.context import Due, Key, Timers
 
 
 class Fired:
