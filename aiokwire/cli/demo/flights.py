@@ -24,7 +24,7 @@ class Flights(NamedTuple):
     airlines: dict[str, str]  # carrier code to name
 
 
-def load_flights(stopped: threading.Event) -> Flights:
+def load_flights(stopped: threading.Event | None = None) -> Flights:
     """Read the data set and encode it until `stopped` is set; a few seconds, so call it in a thread.
 
     Raises: ConfigurationError: the package with the data is not installed.
@@ -39,7 +39,7 @@ def load_flights(stopped: threading.Event) -> Flights:
         tail = columns.index("tailnum")
         is_text = [name in TEXT_COLUMNS for name in columns]
         for number, row in enumerate(rows):
-            if number % 1000 == 0 and stopped.is_set():
+            if stopped is not None and number % 1000 == 0 and stopped.is_set():
                 break
             # Unknown values (such as the delay of a cancelled flight) are empty in the file and null here.
             fields = [
