@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import subprocess
 import sys
@@ -38,6 +39,15 @@ def run(bootstrap: str) -> Callable[..., Result]:
         return CliRunner().invoke(cli, [str(part) for part in arguments], env={"AIOKWIRE_BOOTSTRAP": bootstrap})
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def level_of_outages() -> Iterator[None]:
+    """Restore the level that commands set for the log lines of outages."""
+    logger = logging.getLogger("aiokwire.cluster.nodes")
+    before = logger.level
+    yield
+    logger.setLevel(before)
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ Clusters = Callable[..., AbstractAsyncContextManager[Any]]
 def logged(caplog: pytest.LogCaptureFixture) -> Logged:
     """The messages of a level that contain a text."""
     caplog.set_level(logging.DEBUG, "aiokwire")
+    caplog.set_level(logging.DEBUG, "aiokwire.cluster.nodes")  # a command that ran in this process may have set it
 
     def messages(level: int, text: str = "") -> list[str]:
         found = (record for record in caplog.records if record.levelno == level and record.name.startswith("aiokwire"))
