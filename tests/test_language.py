@@ -1,8 +1,9 @@
 """Prose and names use the words of Kafka's and asyncio's documentation.
 
-Each row of BANNED is a phrase that read as translated, and what to write instead. It holds for every file of the
-repository that people write: code with its names, comments and texts, tests, documents.
-`python -m tests.test_language` prints the occurrences of each phrase, `... PATH ...` each of them in these files.
+Each row of BANNED is a phrase that read as translated, and what to write instead. It holds for
+every file of the repository that people write: code with its names, comments and texts, tests,
+documents. `python -m tests.test_language` prints the occurrences of each phrase, `... PATH ...`
+each of them in these files.
 """
 
 import re

@@ -1,10 +1,11 @@
-"""Every mutable state that several components share has one owner: the table in docs/architecture.md is true.
+"""Every mutable state that components share has one owner: docs/architecture.md's table is true.
 
-A row names a class and its attributes. Only methods of that class assign them, and where the row names the attribute
-through which the class is reached, only the modules in the row call methods that do. In the packages of the table,
-any other assignment to another object's attribute is a fault: add a method to the owner, or a row to the table.
-Modules of Cython count, too. What a function assigns to an object that it has just created by `__new__` is its
-construction.
+A row names a class and its attributes. Only methods of that class assign them, and where the row
+names the attribute through which the class is reached, only the modules in the row call methods
+that do. In the packages of the table, any other assignment to another object's attribute is a
+fault: add a method to the owner, or a row to the table.
+Modules of Cython count, too. What a function assigns to an object that it has just created by
+`__new__` is its construction.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ CYTHON = [
 
 
 def tree_of(path: Path) -> ast.Module:
-    """Parse a module of Python or Cython; of the latter, signatures and declarations are left out."""
+    """Parse a module of Python or Cython; of the latter, without signatures and declarations."""
     text = path.read_text()
     if path.suffix == ".pyx":
         for pattern, instead in CYTHON:
@@ -165,7 +166,7 @@ def class_of(row: Row) -> ast.ClassDef:
 
 
 def mutators(row: Row) -> set[str]:
-    """The owner's methods that assign one of the attributes, fire its state machine, or call one that does."""
+    """The owner's methods that assign an attribute, fire its state machine or call such methods."""
     methods = {
         method.name: method
         for method in class_of(row).body
@@ -193,7 +194,7 @@ def own_calls(method: ast.FunctionDef) -> set[str]:
 
 
 def callers(row: Row) -> set[str]:
-    """The modules that call such a method through the attribute of the row, or a local variable of that name."""
+    """The modules that call such a method by the row's attribute, or a local variable named so."""
     methods = mutators(row)
     found = set()
     for path, tree in trees(row.folder):

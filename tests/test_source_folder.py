@@ -1,4 +1,4 @@
-"""A source folder that is not compiled shadows the installed package: the error names it and what to do."""
+"""An uncompiled source folder shadows the installed package: the error names it and what to do."""
 
 from __future__ import annotations
 

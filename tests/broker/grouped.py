@@ -134,7 +134,7 @@ class RawMember:
 
 
 async def rebalance(*members: RawMember) -> None:
-    """Let every member join, and the leader give each an assignment named as the member's place in the row."""
+    """Let all members join; the leader gives each an assignment named as its place in the row."""
     for one in members:
         one.send_join()
     for one in members:
@@ -219,7 +219,7 @@ class ConsumerProtocolMember:
         )
 
     async def beat(self, *, join: bool = False, full: bool = False) -> ErrorCode:
-        """Send a heartbeat as a client does: adopt the assignment, and report it with the next one."""
+        """Send a heartbeat as a client does: adopt the assignment; report it in the next one."""
         if join:
             self.owned = {}
         answer = await self.ask(epoch=0 if join else self.epoch, full=join or full, owned=self.owned)

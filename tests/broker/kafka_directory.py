@@ -1,4 +1,4 @@
-"""A data directory as Kafka writes it in KRaft mode, built here record by record from the published schemas."""
+"""A data directory as in Kafka's KRaft mode, built record by record from the published schemas."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def flush(log: PartitionLog, now_ms: int) -> None:
 
 
 def first_at(log: PartitionLog, timestamp: int | None) -> OffsetAndTimestamp | None:
-    """Return the first record at or after a timestamp; for None the first one with the greatest timestamp.
+    """Return the first record at or after a timestamp; for None the first with the greatest one.
 
     Raises: CorruptRecord: a batch is damaged.
     """

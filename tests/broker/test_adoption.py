@@ -1,4 +1,4 @@
-"""Topics of a directory that Kafka wrote: their configs come from Kafka's metadata log, or nothing is deleted."""
+"""Topics that Kafka wrote: their configs come from Kafka's metadata log, or nothing is deleted."""
 
 from __future__ import annotations
 

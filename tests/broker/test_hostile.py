@@ -1,4 +1,4 @@
-"""Hostile bytes: whatever a request holds, it is answered or its connection is closed; nothing else comes out."""
+"""Hostile bytes: each request is answered or its connection is closed; nothing else comes out."""
 
 from __future__ import annotations
 

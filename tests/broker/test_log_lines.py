@@ -1,4 +1,4 @@
-"""No line of the broker's log holds a control character, whatever a peer sends as names, client ids and texts."""
+"""The broker's log has no control characters, whatever names, client ids and texts a peer sends."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 @pytest_asyncio.fixture
 async def trio() -> AsyncIterator[Broker]:
-    """Three nodes; partition 0 of topic t is led by node 1, partition 1 by node 2, partition 2 by node 3."""
+    """Three nodes; partitions 0, 1 and 2 of topic t are led by nodes 1, 2 and 3, in this order."""
     async with Broker(nodes=3, topics={"t": 3}) as broker:
         yield broker
 

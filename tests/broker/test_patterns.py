@@ -1,4 +1,4 @@
-"""Patterns of clients: RE2's language, each name in linear time, and nothing that a pattern may blow up."""
+"""Client patterns: RE2's language, each name in linear time, nothing that a pattern may blow up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Produced records are validated: corrupt batches and bombs are refused, without effect on others."""
+"""Produced records are validated: corrupt batches and bombs are refused, others are unaffected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transactional producer that is nothing but requests, of older clients (AddPartitionsToTxn) or newer (KIP-890)."""
+"""A transactional producer of bare requests, older (AddPartitionsToTxn) or newer (KIP-890)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.broker.raw import RawClient, batch, fetch_request, produce_request
 
 
 class RawProducer:
-    """Knows its id and epoch and counts its sequence numbers; every request gives its error code."""
+    """Knows its id and epoch and counts its sequence numbers; each request gives its error code."""
 
     def __init__(self, client: RawClient, transactional_id: str = "tx", *, newer: bool = False) -> None:
         self.client = client
@@ -182,7 +182,7 @@ async def kill(broker: Broker) -> None:
 
 
 def open_transactions(broker: Broker) -> dict[str, int]:
-    """What keeps readers of committed records back: how far the last stable offset of each partition is behind."""
+    """What delays read_committed readers: how far each partition's last stable offset is behind."""
     return {
         f"{topic.name}-{partition.index}": partition.log.end_offset - partition.log.last_stable_offset
         for topic in broker.state.topics

@@ -47,7 +47,7 @@ def test_the_error_of_a_full_standard_output_is_one_line(bootstrap: str, argumen
 
 
 def test_a_reader_that_stops_reading_ends_a_verb_without_an_error(bootstrap: str) -> None:
-    """The verb writes after its reader has gone: `true` ends at once, the output comes at the end."""
+    """The verb writes after its reader left: `true` ends at once, the output comes at the end."""
     listed = _shell('{ "$@"; echo "status $?" >&2; } | true', "topics", "list", "-b", bootstrap)
     assert listed.stderr == b"status 0\n"
 

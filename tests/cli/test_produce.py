@@ -1,4 +1,4 @@
-"""`aiokwire produce`: its separators, its inputs, and what it prints when it cannot go to their end."""
+"""`aiokwire produce`: separators, inputs, and what it prints when it cannot go to their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scripted cluster: real listeners on loopback that respond as a test scripts them, through `aiokwire.protocol`."""
+"""Scripted cluster: real listeners on loopback that respond as scripted, by `aiokwire.protocol`."""
 
 from __future__ import annotations
 

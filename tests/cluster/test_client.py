@@ -657,7 +657,7 @@ async def test_with_every_broker_down_a_client_sleeps_most_of_the_time(
 
 
 async def test_the_cluster_is_found_again_through_the_bootstrap_addresses(clusters: Clusters) -> None:
-    """All brokers moved, as after a restart in Kubernetes: only the bootstrap name still leads somewhere (KIP-899)."""
+    """All brokers moved, as in a Kubernetes restart: only the bootstrap name is valid (KIP-899)."""
     async with clusters(1) as lasting, clusters(2) as moving:
         lasting.nodes[0].handlers[ApiKey.METADATA] = lambda header, request: moving.metadata(
             request, header.api_version

@@ -212,7 +212,7 @@ async def test_closing_ends_a_lookup(clusters: Clusters) -> None:
 
 
 async def test_a_silent_node_costs_a_second_and_not_the_request_timeout(clusters: Clusters) -> None:
-    """A member waited 30 s and more for its first record, and the silent node was asked again each time."""
+    """A member waited 30 s and more for its first record: the silent node was asked each time."""
     async with clusters(3) as cluster:
         silent = cluster.nodes[0]
         silent.silent = {ApiKey.FIND_COORDINATOR}

@@ -1,4 +1,4 @@
-"""A piece of a log for tools that keep their own state: from the embedded broker, and from scripted ones."""
+"""A piece of a log for tools with their own state: from the embedded broker, and scripted ones."""
 
 from __future__ import annotations
 

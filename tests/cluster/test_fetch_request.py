@@ -1,4 +1,4 @@
-"""A Fetch request for those that keep their own offsets, and the error of a partition without a leader."""
+"""A Fetch request for tools with their own offsets; the error of a partition without a leader."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ async def test_all_topics_on_demand(clusters: Clusters) -> None:
 def in_simulated_time(
     main: Callable[[Metadata], Coroutine[Any, Any, None]], existing: Callable[[float], set[str]], **options: Any
 ) -> None:
-    """Run `main` on a loop whose time is exact, with a cluster whose topics depend on the time since the start."""
+    """Run `main` on a loop with exact time; the cluster's topics depend on the time since start."""
 
     async def ask(topics: Collection[str] | None) -> metadata.MetadataResponse:
         has = existing(loop.elapsed)
@@ -273,7 +273,7 @@ async def test_a_leader_hint_moves_the_leader_or_asks(clusters: Clusters) -> Non
 
 
 async def test_the_leader_hints_of_one_response_are_one_snapshot(clusters: Clusters) -> None:
-    """Each of a thousand hints made a snapshot of 3,000 partitions, and each listener looked at all of it: 13 s."""
+    """Each of 1,000 hints made a snapshot of 3,000 partitions; each listener read it all: 13 s."""
     seen: list[Cluster] = []
     async with clusters(2) as cluster:
         cluster.topic("t", [1] * 3000, epochs=[5] * 3000)

@@ -241,7 +241,7 @@ async def test_a_node_that_advertises_localhost_to_a_remote_client_is_explained(
 
 
 async def test_a_reachable_node_ends_the_pause_of_every_lane(clusters: Clusters) -> None:
-    """Metadata comes back through the bootstrap address long before the reconnect backoff has ended."""
+    """Metadata returns through the bootstrap address long before the reconnect backoff ends."""
     async with (
         clusters() as cluster,
         client_of(cluster, reconnect_backoff_ms=60_000, reconnect_backoff_max_ms=60_000) as client,

@@ -1,4 +1,4 @@
-"""An outage of a broker is logged once per client, whatever number of tasks and attempts meet it."""
+"""A broker's outage is logged once per client, whatever number of tasks and attempts meet it."""
 
 from __future__ import annotations
 

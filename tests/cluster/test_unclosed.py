@@ -147,7 +147,7 @@ def test_a_program_that_ends_with_an_open_producer_is_warned_by_the_interpreter(
 
 
 def _stderr(script: str) -> str:
-    """What a program prints there; Python 3.12 deprecates a fork beside threads, which does not matter here."""
+    """What a program prints there; Python 3.12 deprecates a fork beside threads, harmless here."""
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-W", "always::ResourceWarning", "-c", script]
     done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True, env=dict(os.environ))
     return done.stderr

@@ -1,4 +1,4 @@
-"""A scripted peer: a real listener on loopback whose half of the conversation the test writes down."""
+"""A scripted peer: a real listener on loopback whose half of the conversation the test writes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ Serve = Callable[..., AbstractAsyncContextManager[Address]]
 async def _serve(
     *scripts: Script, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Address]:
-    """Listen; the first connection runs the first script and so on, the last script serves all further ones."""
+    """Listen; each connection runs the next script, and the last script serves all further ones."""
     accepted = 0
 
     async def run(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, script: Script) -> None:

@@ -1,4 +1,4 @@
-"""One connection against a scripted peer: what it does when all goes well, and when the peer does not."""
+"""One connection and a scripted peer: what it does when all goes well, or the peer misbehaves."""
 
 from __future__ import annotations
 

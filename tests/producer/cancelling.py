@@ -28,7 +28,7 @@ WAYS = (AT_ONCE, LATER, WITH_RESULT)
 
 
 class CancelAt:
-    """Awaits a coroutine and cancels the task at its `step`-th await; `reached` is whether there was one."""
+    """Awaits a coroutine, cancels the task at await `step`; `reached`: whether there was one."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, object], step: int, way: str) -> None:
         self._coroutine = coroutine

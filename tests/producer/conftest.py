@@ -1,4 +1,4 @@
-"""A scripted cluster for the producer: nodes on loopback that store what is produced, and answer as a test scripts.
+"""A scripted cluster for the producer: loopback nodes that store records and answer as scripted.
 
 Other tests use the embedded broker; these nodes also return what no correct broker returns.
 """
@@ -180,9 +180,10 @@ class Node:
 
 
 class ScriptedCoordinator:
-    """Answers for transactions: the next code of an API's list, else success; a journal of the requests, with versions.
+    """Answers for transactions: the next code of an API's list, else success.
 
-    `silent` is the set of APIs without an answer, `node_id` its node.
+    `journal` has the requests, with versions; `silent` is the set of APIs without an answer,
+    `node_id` its node.
     """
 
     def __init__(self) -> None:

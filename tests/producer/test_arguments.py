@@ -77,7 +77,7 @@ async def test_a_record_that_waits_for_room_is_not_changed_by_its_caller(quick: 
 
 
 async def test_typed_memoryviews_count_in_bytes(quick: Quick) -> None:
-    """`len` of a memoryview of an array counts its items: a waiting record was accepted without room for it."""
+    """`len` of an array's memoryview counts items: a waiting record was accepted without room."""
     numbers = memoryview(array.array("i", range(400)))
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
         accumulator, _ = made()

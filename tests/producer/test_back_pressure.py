@@ -50,7 +50,10 @@ def value_of(number: int) -> bytes:
 
 
 async def crowd(producer: Bytes, count: int) -> tuple[list[int], list[int]]:
-    """Submit one record in each of `count` tasks; return the order in which they got room, and the wake-ups of each."""
+    """Submit one record in each of `count` tasks.
+
+    Return the order in which they got room, and the wake-ups of each.
+    """
     served: list[int] = []
     waits: list[int] = []
 
@@ -79,7 +82,7 @@ def sent_batches(cluster: ScriptedCluster) -> list[int]:
 
 
 async def test_24_ten_thousand_tasks_at_a_full_buffer_keep_batches_full_and_wake_once(quick: Quick) -> None:
-    """Scenario 24: other clients wake all tasks for each free place, or send batches of one record."""
+    """Scenario 24: other clients wake all tasks per free place, or send batches of one record."""
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
         await producer.partitions_for("t")
         served, waits = await crowd(producer, 10_000)
@@ -93,7 +96,7 @@ async def test_24_ten_thousand_tasks_at_a_full_buffer_keep_batches_full_and_wake
 
 
 async def calls_of_a_crowd(count: int, quick: Quick) -> int:
-    """The number of function calls: a measure of work that does not depend on the load of the machine."""
+    """The number of function calls: a measure of work, independent of the load of the machine."""
     calls = 0
 
     def count_calls(_frame: object, event: str, _arg: object) -> None:
@@ -181,8 +184,8 @@ def large_values(name: bytes) -> list[bytes]:
 
 @pytest.mark.parametrize("ends", ["it reads on", "it hangs up"])
 async def test_bytes_in_flight_to_a_slow_reader_are_not_overwritten(ends: str, quick: Quick) -> None:
-    """The batches expire while the transport still holds their bytes: their room stays taken, and the next batches use
-    other memory, until the reader has the bytes or the connection is gone."""
+    """The batches expire while the transport still holds their bytes: their room stays taken, and
+    the next batches use other memory, until the reader has the bytes or the connection is gone."""
     options = {**quick, "batch_size": LARGE, "buffer_memory": 12 * LARGE, "linger_ms": 0, "delivery_timeout_ms": 1000}
     gate = anyio.Event()
     held = True

@@ -23,8 +23,8 @@ TEXT = [b"%d: the quick brown fox jumps over the lazy dog, %d times out of %d" %
 
 
 async def spread(turns_of_the_second: int, quick: Quick) -> tuple[int, int]:
-    """Return how many records without a key each of two partitions gets, when the second broker answers after
-    `turns_of_the_second` turns of the loop, the first at once."""
+    """Return how many records without a key each of two partitions gets, when the second broker
+    answers after `turns_of_the_second` turns of the loop, the first at once."""
     options = {**quick, "linger_ms": 0, "batch_size": 2000, "buffer_memory": 60_000, "max_request_size": 2000}
     async with (
         scripted_cluster(2) as cluster,
@@ -63,7 +63,7 @@ async def test_a_slow_broker_gets_fewer_records(quick: Quick) -> None:
 
 @pytest.mark.parametrize("flushed", [False, True])
 async def test_a_batch_grows_until_its_broker_takes_another_request(quick: Quick, *, flushed: bool) -> None:
-    """Its linger ends at once, but it would only be queued; a flush does not wait for more records."""
+    """Its linger ends at once, but it would only queue; a flush does not wait for more records."""
     gate, came = anyio.Event(), anyio.Event()
 
     async def hold(request: produce.ProduceRequest) -> bool | None:
@@ -131,8 +131,8 @@ async def test_small_batches_are_compressed_on_the_loop_and_large_ones_off_it(qu
 
 
 async def test_26_records_during_a_close_are_refused_and_do_not_delay_it(quick: Quick) -> None:
-    """Scenario 26: a record produced during the close wedged the flush in it; a close with a linger of 30 s sends at
-    once, and a flush that was under way ends with it."""
+    """Scenario 26: a record produced during the close wedged the flush in it; a close with a linger
+    of 30 s sends at once, and a flush that was under way ends with it."""
     held, gate = anyio.Event(), anyio.Event()
 
     async def hold(request: produce.ProduceRequest) -> bool | None:

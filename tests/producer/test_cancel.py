@@ -1,4 +1,4 @@
-"""`Delivery.cancel`: one buffered record is withdrawn; the order and accounting of the others are kept."""
+"""`Delivery.cancel` withdraws one buffered record; order and accounting of the others are kept."""
 
 from __future__ import annotations
 

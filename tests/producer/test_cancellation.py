@@ -1,7 +1,7 @@
 """Cancel a producer's coroutines at every await point in turn, in three ways, in four situations.
 
-After each cancellation: an accepted record is delivered once or reported once, the buffer is empty, no record waits for
-room, and no task is left (the suite's own check).
+After each cancellation: an accepted record is delivered once or reported once, the buffer is
+empty, no record waits for room, and no task is left (the suite's own check).
 """
 
 from __future__ import annotations

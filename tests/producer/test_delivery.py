@@ -1,4 +1,4 @@
-"""Delivery in rare cases: deadlines that end while the response is lost, broken sequences, throttles, logs."""
+"""Delivery in rare cases: deadlines during a lost response, broken sequences, throttles, logs."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ async def hang(request: produce.ProduceRequest) -> bool | None:
 async def test_a_batch_behind_an_expired_one_is_not_duplicated_by_the_new_epoch(
     expires: str, written: int, quick: Quick
 ) -> None:
-    """Both responses are lost, and the first batch expires before a retry. The second may have been written: it is sent
-    again under its old number before it may be sent under the next epoch (KIP-360)."""
+    """Both responses are lost, and the first batch expires before a retry. The second may have been
+    written: it is sent again under its old number before it may be sent under the next epoch
+    (KIP-360)."""
     async with (
         scripted_cluster() as cluster,
         Producer(cluster.bootstrap_servers, **quick, linger_ms=0, delivery_timeout_ms=400) as producer,

@@ -37,8 +37,8 @@ def cluster_in_a_thread(nodes: int) -> Iterator[ScriptedCluster]:
 
 
 class Turns:
-    """The CPU time of the longest turn of the loop, while it is entered; without that of the garbage collector, which
-    goes through all that the process holds."""
+    """The CPU time of the longest turn of the loop, while it is entered; without that of the
+    garbage collector, which goes through all that the process holds."""
 
     def __init__(self) -> None:
         self.longest = 0.0

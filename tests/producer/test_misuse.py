@@ -1,4 +1,4 @@
-"""A producer in a wrong state, loop, thread or process: each call raises at once, and none hangs."""
+"""A producer in a wrong state, loop, thread or process: each call raises at once; none hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition: Java's murmur2 vectors, kafka-python as an oracle, the sticky plan as a pure function."""
+"""Partitions: Java's murmur2 vectors, kafka-python as oracle, the sticky plan as pure function."""
 
 from __future__ import annotations
 

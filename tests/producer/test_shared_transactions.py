@@ -1,4 +1,4 @@
-"""One transaction with several writers: visible records on the embedded broker, requests on scripted nodes."""
+"""One transaction, many writers: visible records (embedded broker), requests (scripted nodes)."""
 
 from __future__ import annotations
 

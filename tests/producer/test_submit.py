@@ -1,4 +1,4 @@
-"""`submit` in every way that Python allows to call it: awaited, dropped, in a task of its own, gathered."""
+"""`submit` in every way that Python allows: awaited, dropped, in a task of its own, gathered."""
 
 # ruff: noqa: TID251
 
@@ -48,7 +48,7 @@ def submit_unawaited(producer: Bytes, numbers: range) -> None:
 
 @pytest.mark.parametrize("end", ["flush", "close", "leaving the block"])
 async def test_submit_without_await_loses_nothing_when_the_buffer_is_full(end: str, quick: Quick) -> None:
-    """3,000 were submitted, 1,024 arrived: a record began to wait only when its `submit` was awaited."""
+    """3,000 submitted, 1,024 arrived: a record began to wait only when its `submit` was awaited."""
     async with scripted_cluster() as cluster:
         async with Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
             await producer.partitions_for("t")
@@ -181,7 +181,7 @@ async def test_close_returns_the_records_that_waited_for_room_without_an_await(q
 
 
 async def test_waiting_for_room_and_delivering_together_end_with_the_delivery_timeout(quick: Quick) -> None:
-    """A record waited for room almost until its deadline, and then had the whole time again: 7.5 s of 4."""
+    """A record waited for room almost to its deadline, then had the full time again: 7.5 s of 4."""
     options = {**quick, **SMALL, "delivery_timeout_ms": 2000, "linger_ms": 0}
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **options) as producer:
         await producer.send("t", b"first")  # the first batch of a sequence is sent alone

@@ -27,7 +27,10 @@ class Versions(Hooks):
 
 
 async def test_a_topic_that_is_sent_to_all_the_time_never_falls_out_of_the_metadata() -> None:
-    """It did after `metadata_max_idle_ms`: added partitions went unused, and Produce fell back to naming the topic."""
+    """It did after `metadata_max_idle_ms`.
+
+    Added partitions went unused, and Produce fell back to naming the topic.
+    """
     versions = Versions()
     options: dict[str, Any] = {"metadata_max_idle_ms": 40, "metadata_max_age_ms": 10, "metadata_min_interval_ms": 1}
     async with (

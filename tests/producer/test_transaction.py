@@ -44,7 +44,7 @@ both = pytest.mark.parametrize("transaction_v2", [False, True], ids=["first", "t
 async def transactional(
     transaction_v2: bool, nodes: int = 1, **options: Any
 ) -> AsyncIterator[tuple[ScriptedCluster, Producer[bytes, bytes]]]:
-    """A cluster of one of the two protocols and a started producer; its start is not in the journal."""
+    """A cluster of one of two protocols and a started producer; its start is not in the journal."""
     async with scripted_cluster(nodes) as cluster:
         cluster.allow_transactions(transaction_v2=transaction_v2)
         async with Producer(cluster.bootstrap_servers, transactional_id="tx", **options) as producer:

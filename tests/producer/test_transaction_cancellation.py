@@ -1,7 +1,7 @@
 """Cancel a transaction at every await point in turn, as `asyncio.timeout` and task groups do.
 
-After each cancellation: the transaction is committed with its offsets, or not at all; the producer can begin the next
-one; the buffer is empty, and no task is left (the suite's own check).
+After each cancellation: the transaction is committed with its offsets, or not at all; the producer
+can begin the next one; the buffer is empty, and no task is left (the suite's own check).
 """
 
 from __future__ import annotations
@@ -138,7 +138,10 @@ def named(work: Work) -> str:
 
 
 def whole(number: int, work: Work, outcome: object, there: list[bytes]) -> bool:
-    """Return whether a transaction was committed; check that it was as a whole or not at all, as its result states."""
+    """Return whether a transaction was committed.
+
+    Check that it was as a whole or not at all, as its result states.
+    """
     mine = [value for value in there if value.startswith(b"%d-" % number)]
     assert sorted(mine) in ([], values_of(number))
     if outcome == "committed":

@@ -1,5 +1,5 @@
-"""Transactions that the coordinator aborted after their timeout (KIP-588): the producer continues, unless a newer
-instance has taken over."""
+"""Transactions that the coordinator aborted after their timeout (KIP-588): the producer continues,
+unless a newer instance has taken over."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def transactional(broker: Broker) -> Bytes:
 
 
 async def timed_out(broker: Broker) -> None:
-    """Wait until the coordinator has aborted the open transaction, and its timeout has ended for the producer, too."""
+    """Wait until the coordinator aborted the open transaction and the producer's timeout ended."""
     with anyio.fail_after(10):
         while (one := broker.state.transactions.get("x")) is None or not one.at_rest:
             await anyio.lowlevel.checkpoint()

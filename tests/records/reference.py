@@ -1,6 +1,7 @@
 """Kafka's three message formats, written as slowly and plainly as their description reads.
 
-The oracle of the kernel's tests: nothing here is shared with the kernel but the checksum and codec libraries.
+The oracle of the kernel's tests: nothing here is shared with the kernel but the checksum and codec
+libraries.
 """
 
 from __future__ import annotations

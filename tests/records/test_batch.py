@@ -1,4 +1,4 @@
-"""RecordBatch: the reference's bytes become the reference's records, filtered, damaged or cut off as may be."""
+"""RecordBatch: the reference's bytes become its records, filtered, damaged or cut off as may be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BatchBuilder: its bytes are the reference's bytes, its limits hold, and bad arguments lose nothing."""
+"""BatchBuilder: its bytes are the reference's, its limits hold, and bad arguments lose nothing."""
 
 from __future__ import annotations
 

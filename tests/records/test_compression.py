@@ -1,4 +1,4 @@
-"""The codecs: every framing that Kafka's clients write is read, and nothing grows beyond the limit."""
+"""The codecs: every framing that Kafka's clients write is read, nothing grows beyond the limit."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_gzip_members_and_zstd_and_lz4_frames_are_joined() -> None:
     ids=["gzip", "lz4"],
 )
 def test_a_stream_of_tiny_parts_does_not_copy_all_the_rest_for_each(codec: Compression, one: bytes) -> None:
-    """With a copy of the rest for each part this takes 15 s; a hostile batch may have even more of them."""
+    """With a copy of the rest per part this takes 15 s; a hostile batch may have even more."""
     began = time.process_time()
     assert decompress(codec, one * 200_000) == b""
     assert time.process_time() - began < 8

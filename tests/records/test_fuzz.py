@@ -1,7 +1,7 @@
-"""Hostile bytes: whatever comes, the kernel answers with records or with CorruptRecord, in bounded memory.
+"""Hostile bytes: whatever comes, the kernel gives records or CorruptRecord, in bounded memory.
 
-`integration/asan/run.py` runs these once more in a kernel that is built under AddressSanitizer, where a read of one
-byte too many ends the process.
+`integration/asan/run.py` runs these once more in a kernel that is built under AddressSanitizer,
+where a read of one byte too many ends the process.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ HOSTILE = st.sampled_from(
 
 
 def exact(data: bytes) -> memoryview:
-    """`data` in memory of exactly its size (bytes have one more), so that a sanitizer sees the first byte behind it."""
+    """`data` in exact-size memory (bytes have one more): a sanitizer sees the byte behind it."""
     return memoryview((ctypes.c_char * len(data)).from_buffer_copy(data)) if data else memoryview(b"")
 
 
@@ -72,7 +72,7 @@ def check_place(error: CorruptRecord) -> None:
 
 
 def in_spare_memory(batch: RecordBatch) -> None:
-    """Twice into the same memory: what was good before a fault, and what a fault has left half done."""
+    """Twice into the same memory: what was good before a fault, and what a fault left half done."""
     for _ in range(2):
         columns = Columns(spare=SPARE)
         try:
@@ -284,7 +284,7 @@ def values_of(found: dict[int, list[Buffer]]) -> list[bytes | None]:
 
 @given(st.integers(0, 40), st.integers(0, 9), st.integers(0, 9), st.lists(st.integers(-50, 50), max_size=10))
 def test_offsets_that_lie_never_read_outside_of_the_data(size: int, count: int, first: int, offsets: list[int]) -> None:
-    """Arrow arrays can have arbitrary buffers: their offsets are refused, or lie within the data."""
+    """Arrow arrays can have arbitrary buffers: their offsets are refused or lie within the data."""
     raw = b"".join(offset.to_bytes(4, "little", signed=True) for offset in offsets)
     try:
         found = ArrowRows(count, value=(None, raw, first, b"x" * size, False)).encode(1, 0)

@@ -73,7 +73,7 @@ def read_ours(data: bytes) -> list[Record]:
 
 
 def stored(data: bytearray | bytes, content: list[Row], kind: tuple[int, Compression]) -> bytes:
-    """What a broker makes of a producer's bytes: a compressed message of format 1 gets the last record's offset."""
+    """What a broker makes of produced bytes: compressed format 1 gets the last record's offset."""
     return struct.pack(">q", len(content) - 1) + data[8:] if kind[0] == 1 and kind[1] else bytes(data)
 
 

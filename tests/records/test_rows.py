@@ -1,4 +1,4 @@
-"""Arrow arrays into record batches: the same records as the record-by-record builder makes, whatever the layout."""
+"""Arrow arrays into record batches: the same records as record by record, whatever the layout."""
 
 from __future__ import annotations
 

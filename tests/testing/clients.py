@@ -1,4 +1,4 @@
-"""Producers and consumers of the tests with faults on demand, and short ways to write and to read."""
+"""Producers and consumers of the tests with faults on demand, short ways to write and to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin's fixtures, whether this checkout is installed with its entry point or not; options that retry quickly."""
+"""The plugin's fixtures, with or without the entry point installed; options that retry quickly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The consumer against faults on demand: every record comes once and in order, whatever the brokers do."""
+"""The consumer and faults on demand: every record comes once and in order, whatever brokers do."""
 
 from __future__ import annotations
 

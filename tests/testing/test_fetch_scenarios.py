@@ -1,4 +1,4 @@
-"""Regression scenarios of other clients' consumers and connections, by their number in the list that we keep."""
+"""Regression scenarios of other clients' consumers and connections, by their number in our list."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_4_a_broker_without_topic_ids_is_asked_by_name(kafka_broker: Broke
 
 
 async def fill_in(broker: Broker, number: int) -> None:
-    """Write to topic one without the rules, which would hide the topic ids from the producer, too."""
+    """Write to topic one without the rules, which would hide topic ids from the producer, too."""
     broker.faults.clear_rules()
     await fill(broker, numbers(1, number))
     broker.faults.on(metadata.MetadataRequest, times=None).respond(without_ids(broker))

@@ -1,6 +1,7 @@
-"""The producer against faults on demand: whatever happens, each acknowledged record is there once, and in order.
+"""The producer and faults on demand: each acknowledged record is there once, and in order.
 
-Numbers in names are those of scenarios that broke other clients: a lost answer, a wrapped sequence, a full buffer.
+Numbers in names are those of scenarios that broke other clients: a lost answer, a wrapped sequence,
+a full buffer.
 """
 
 from __future__ import annotations
@@ -189,7 +190,10 @@ async def test_an_expired_batch_does_not_poison_its_partition(kafka_broker: Brok
 
 
 async def test_22_a_sequence_wraps_to_zero(kafka_broker: Broker, quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Producers that counted on had every batch refused after 2^31 - 1 records; this one begins just before."""
+    """Producers that counted on had every batch refused after 2^31 - 1 records.
+
+    This one begins just before.
+    """
     stamp = Idempotence.stamp
 
     def stamp_near_the_end(self: Idempotence, partition: Partition, batch: Batch) -> None:

@@ -1,4 +1,4 @@
-"""Transactions on the embedded broker against faults on demand: how each step fails, and what may be read after it.
+"""Transactions on the embedded broker: how each step fails on demand, what may be read after it.
 
 Numbers in names are those of scenarios that broke other clients.
 """
@@ -67,8 +67,8 @@ async def test_30_an_unknown_error_of_a_commit_is_not_a_success(
 ) -> None:
     """Scenario 30: one client took UNKNOWN_SERVER_ERROR for a success and lost the records.
 
-    The outcome is unknown: the producer stops, and the next instance ends the open transaction, so that the committed
-    offsets show where to continue.
+    The outcome is unknown: the producer stops, and the next instance ends the open transaction, so
+    that the committed offsets show where to continue.
     """
     refused = end_txn.EndTxnResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     async with writer(kafka_broker, quick) as producer:

@@ -1,4 +1,4 @@
-"""The classic protocol over sockets: joins that wait, assignments, members that come, go, return and die."""
+"""Classic protocol over sockets: waiting joins, assignments; members come, go, return and die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The consumer protocol (KIP-848) over sockets: epochs, partitions that are given up before others take them."""
+"""Consumer protocol (KIP-848) over sockets: epochs, partitions given up before others take them."""
 
 from __future__ import annotations
 

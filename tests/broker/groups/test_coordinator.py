@@ -1,4 +1,4 @@
-"""What lasts: groups across restarts, nodes that take groups over, offsets that expire; and what tests control."""
+"""Groups across restarts, nodes that take groups over, expiring offsets; and what tests control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random histories of groups: whatever happens, no partition has two owners, and in the end everything has one."""
+"""Random histories of groups: no partition ever has two owners, and in the end each has one."""
 
 from __future__ import annotations
 

@@ -247,8 +247,8 @@ async def test_a_session_waits_for_what_it_knows(broker: Broker, client: RawClie
 
 
 async def test_what_comes_before_the_wait_began_ends_it(broker: Broker, client: RawClient) -> None:
-    """A fetch that finds nothing is waited for by a task that runs a turn later; an append in between was overlooked
-    until max_wait_ms ended."""
+    """A fetch that finds nothing is waited for by a task that runs a turn later; an append in
+    between was overlooked until max_wait_ms ended."""
     await produce_one(client, "t", batch([b"before"]))
     call = Call(broker.state, api=ApiKey.FETCH, version=12)
     waiting = handle(fetch_request("t", 1, max_wait_ms=60_000), call)

@@ -1,4 +1,4 @@
-"""What tools ask about groups: DescribeGroups, ListGroups, DeleteGroups, OffsetDelete, ConsumerGroupDescribe."""
+"""Tool requests: DescribeGroups, ListGroups, DeleteGroups, OffsetDelete, ConsumerGroupDescribe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Metadata, DescribeTopicPartitions, DescribeCluster, FindCoordinator, ApiVersions: what clients learn first."""
+"""What clients learn first: versions, brokers, coordinators, topics with their partitions.
+
+Metadata, DescribeTopicPartitions, DescribeCluster, FindCoordinator, ApiVersions.
+"""
 
 from __future__ import annotations
 

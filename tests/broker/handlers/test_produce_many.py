@@ -1,4 +1,4 @@
-"""One Produce request for thousands of partitions: the event loop stays free, and every partition gets its answer."""
+"""One Produce request for thousands of partitions: the loop stays free, each gets its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker that replicates nothing answers about directories, quorum, elections and reassignments."""
+"""What a broker without replication answers about directories, quorum, elections, reassignments."""
 
 from __future__ import annotations
 

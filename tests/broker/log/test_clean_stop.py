@@ -1,4 +1,4 @@
-"""A clean stop of many partitions: flushed together, each file once, everything on the medium before the mark."""
+"""A clean stop flushes partitions together, each file once, all on the medium before the mark."""
 
 from __future__ import annotations
 

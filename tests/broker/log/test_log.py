@@ -198,7 +198,7 @@ def test_a_roll_of_an_empty_segment_changes_nothing(open_log: OpenLog, make_batc
 def test_index_files_follow_kafkas_rules(
     storage: Storage, open_manager: Callable[..., LogManager], make_batch: MakeBatch
 ) -> None:
-    """An entry when more than index.interval.bytes lie behind the last one: last offset, start of the batch."""
+    """An entry when over index.interval.bytes lie behind the last: last offset, batch start."""
     manager = open_manager(storage)
     log = manager.create("orders", 0, bytes(16), NOW)
     size = len(make_batch(2, value=bytes(3000)))

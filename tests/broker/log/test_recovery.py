@@ -203,7 +203,7 @@ def test_a_reset_log_knows_no_producer(open_manager: OpenManager, make_batch: Ma
 
 
 def test_a_hole_between_segments_ends_the_log(open_manager: OpenManager, make_batch: MakeBatch) -> None:
-    """A lost write whose end was the end of a batch leaves no damage to see, except for the offsets."""
+    """A lost write whose end was a batch's end leaves no visible damage, except for the offsets."""
     storage = MemoryStorage()
     manager = open_manager(storage, segment_bytes=300)
     log = manager.create("orders", 0, TOPIC_ID, NOW)
@@ -360,7 +360,7 @@ def test_the_log_agrees_with_a_list_over_stops_and_failures(
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 1 << 32), st.integers(0, 1500), st.integers(1, 255))
 def test_a_flip_of_any_byte_is_found(make_batch: MakeBatch, seed: int, position: int, flip: int) -> None:
-    """Recovery keeps a prefix of the batches; only the epoch, which no checksum covers, can change unseen."""
+    """Recovery keeps a prefix of the batches; only the epoch, without a CRC, can change unseen."""
     storage = MemoryStorage()
     model = Model(storage, LogConfig(), make_batch, seed)
     for _ in range(3):
@@ -381,7 +381,7 @@ def test_a_flip_of_any_byte_is_found(make_batch: MakeBatch, seed: int, position:
 def test_a_producer_may_send_its_last_five_batches_again_after_a_clean_restart(
     storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
 ) -> None:
-    """Their answers may have been lost when the broker stopped; a snapshot in Kafka's format has only the last one."""
+    """Their answers may be lost in the stop; a snapshot in Kafka's format has only the last one."""
     manager = open_manager(storage)
     log = manager.create("orders", 0, TOPIC_ID, NOW)
     for sequence in range(8):

@@ -1,4 +1,4 @@
-"""A broker that is killed in the middle of a transaction: what was decided happens, what was not is aborted."""
+"""A broker killed in the middle of a transaction: what was decided happens, the rest is aborted."""
 
 from __future__ import annotations
 
