@@ -3,10 +3,10 @@
 producer     the public class                    core         the parts of one producer, wired
 _accumulator, _delivery  per record, compiled    scheduler    when batches are sealed and sent
 config       the options                         sender       one per broker: Produce requests
-partitioner  the choice of partitions            batch_results  acknowledge, retry, split or fail batches
+partitioner  the choice of partitions            batch_results  acknowledge, retry, split or fail
 bulk         send_many, send_arrow               buffer_pool  the records that wait for room
 idempotence  producer id, epochs, sequences      topics       partitions, leaders, message formats
-serialization  serializers, on_send              planning, responses  the decisions, as plain functions
+serialization  serializers, on_send              planning, responses  decisions, as plain functions
 events       events and health                   hooks        hooks per batch
 transactions/  the block, the driver, the requests to coordinators
 """

@@ -15,8 +15,8 @@ SEND: int
 class Events(Protocol):
     """Receives the accumulator's events, chooses partitions, and queues records that wait for room.
 
-    `choose_partition` is called for a custom partitioner, `enter_line` for a record of `submit` without room, `full`
-    for the error of `submit_nowait`.
+    `choose_partition` is called for a custom partitioner, `enter_line` for a record of `submit`
+    without room, `full` for the error of `submit_nowait`.
     """
 
     def on_open(self, partition: Partition, /) -> None: ...
@@ -34,9 +34,10 @@ class Events(Protocol):
 class Accumulator:
     """All open batches, and the count of bytes that the producer holds.
 
-    `events` receives `on_open(partition)`, `on_sealed(partition)`, `on_urgent(partition)`, `on_unknown(topic)` and
-    `on_refused(batch)`, chooses partitions with `choose_sticky(topic)` and, for a custom partitioner,
-    `choose_partition(topic, key, value)`, and queues records that wait for room with `enter_line(record)`.
+    `events` receives `on_open`, `on_sealed` and `on_urgent` of a partition, `on_unknown(topic)` and
+    `on_refused(batch)`; it chooses partitions with `choose_sticky(topic)` or, for a custom
+    partitioner, `choose_partition(topic, key, value)`, and queues records without room:
+    `enter_line(record)`.
     """
 
     topics: dict[str, Topic]
@@ -61,7 +62,7 @@ class Accumulator:
         """Accept records, on this loop only."""
 
     def close(self, reason: str | Exception) -> None:
-        """Refuse records until `open`; `reason` is the text of their ClosedError, or an error to raise a copy of."""
+        """Refuse records until `open`; `reason`: text of their ClosedError, or an error to copy."""
 
     def append(
         self,
@@ -74,7 +75,7 @@ class Accumulator:
         mode: int,
         granted: bool = False,
     ) -> Delivery | None:
-        """Accept a record and return its `Delivery`; None when it must wait: for room, for others, for the loop's turn.
+        """Accept a record; return its `Delivery`, None if it must wait: room, others, the loop.
 
         Raises: InvalidArgument, RecordRejected: the record was refused. ClosedError.
         """
@@ -104,17 +105,18 @@ class Accumulator:
         """`Producer.submit_nowait` without serializers."""
 
     def append_many(self, topic: str, records: Sequence[Any], start: int, runs: list[tuple[Delivery, int]]) -> int:
-        """Accept records from `start` on; return the index of the first that must wait, `len(records)` if none must.
+        """Accept `records[start:]`; return the index of the first that waits, or `len(records)`.
 
-        A record is a value, or a tuple (value, key, partition, timestamp, headers). Records that follow each other in
-        one batch are added to `runs` as (delivery of the first, count). The topic must be known.
+        A record is a value or (value, key, partition, timestamp, headers). Consecutive records of a
+        batch are added to `runs` as (delivery of the first, count). The topic must be known.
         """
 
     def append_rows(self, topic: str, rows: ArrowRows, start: int, runs: list[tuple[Delivery, int]]) -> int:
-        """Accept rows from `start` on; return the index of the first that must wait, `len(rows)` if none must.
+        """Accept rows from `start` on; return the index of the first that waits, or `len(rows)`.
 
-        Each batch with rows of this call is added to `runs` as (delivery of its first row, count); `rows`, which the
-        caller has checked, note the run of each row. A topic that is not known accepts no rows: append a record first.
+        Each batch with rows of this call is added to `runs` as (delivery of its first row, count);
+        `rows`, which the caller has checked, note the run of each row. A topic that is not known
+        accepts no rows: append a record first.
 
         Raises: InvalidArgument: names the row; those before it were accepted. ClosedError.
         """
@@ -134,14 +136,14 @@ class Accumulator:
         """Close the open batch of a partition to further records, and queue it for its broker."""
 
     def release(self, batch: Batch) -> None:
-        """Free the room of a batch that no socket writes any more; keep its memory for reuse unless a view holds it.
+        """Free the room of a batch that no socket writes; reuse its memory unless a view holds it.
 
-        New memory for every batch would cost an eighth of the CPU time, for pages that the system clears. The memory
-        kept stays within the producer's limit, also when many batches with few records have it.
+        New memory for every batch would cost an eighth of the CPU time: the system clears pages.
+        The memory kept stays within the producer's limit, also when many small batches have it.
         """
 
     def release_plain(self, batch: Batch) -> None:
-        """Free what a compressed batch was made of: from now on it holds its compressed bytes only."""
+        """Free what a compressed batch was made of: it then holds its compressed bytes only."""
 
     def finish(self, batch: Batch) -> None:
         """Remove a batch that is done or split: no flush waits for it."""
@@ -150,18 +152,18 @@ class Accumulator:
         """Add a topic without requesting its metadata."""
 
     def set_partitions(self, state: Topic, leaders: list[int], magics: list[int]) -> None:
-        """Apply a topic's metadata: each partition's leader (-1: none) and message format. Place the parked records."""
+        """Apply a topic's metadata: leaders (-1: none), message formats; place parked records."""
 
     def forget_topic(self, state: Topic) -> Batch | None:
         """Drop a topic without metadata and return its parked batch, for the caller to fail."""
 
     def split(self, batch: Batch, target: Partition, records: Sequence[Any]) -> list[Batch]:
-        """Divide a batch's decoded records between two batches, for the caller to queue (KIP-126)."""
+        """Divide a batch's decoded records into two batches, for the caller to queue (KIP-126)."""
 
     def cancel(
         self, batch: Batch, target: Partition, records: Sequence[Any], index: int, error: Exception
     ) -> list[Batch]:
-        """Remove one of a batch's decoded records; return the batches of those before and after it, in order."""
+        """Remove one decoded record; return the batches of those before and after it, in order."""
 
     def cancel_parked(self, batch: Batch, index: int, error: Exception) -> bool:
         """Remove a record of a topic that is not known yet; return whether it was there."""

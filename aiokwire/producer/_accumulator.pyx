@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""The producer's per-record path, compiled: from a topic, key and value to bytes in the open batch of a partition.
+"""The producer's per-record path, compiled: from topic, key and value to bytes in an open batch.
 
-`producer.py` calls it for every record; the other modules of the package work per batch. Nothing here waits or sends.
+`producer.py` calls it for every record; other modules work per batch. Nothing here waits or sends.
 """
 
 cimport cython
@@ -49,7 +49,7 @@ cdef Py_ssize_t TURN_BYTES = 256 * 1024
 
 @cython.final
 cdef class Accumulator:
-    """All open batches, and the count of bytes that the producer holds; it calls the `Events` of the stub."""
+    """All open batches, and the bytes that the producer holds; calls the `Events` of the stub."""
 
     cdef readonly dict topics
     cdef readonly dict live             # keys: the batches that are not done, in order
@@ -100,7 +100,7 @@ cdef class Accumulator:
         self.thread = PyThread_get_thread_ident()
 
     def close(self, reason):
-        """Refuse records until `open`; `reason` is the text of their ClosedError, or an error to raise a copy of."""
+        """Refuse records until `open`; `reason`: text of their ClosedError, or an error to copy."""
         self.closed = reason
         self.fresh = False
 
@@ -143,7 +143,7 @@ cdef class Accumulator:
     # --- records ------------------------------------------------------------------------------------------------------
 
     cpdef object append(self, topic, value, key, partition, timestamp, headers, int mode, bint granted=False):
-        """Accept a record and return its `Delivery`; None when it must wait: for room, for others, for the loop's turn."""
+        """Accept a record; return its `Delivery`, None if it must wait: room, others, the loop."""
         cdef Topic state
         cdef Delivery delivery
         cdef Py_ssize_t need = OVERHEAD
@@ -263,7 +263,7 @@ cdef class Accumulator:
         return state.sticky
 
     cdef inline Batch _append(self, Partition target, Row* row, list headers):
-        """Append a record to the open batch of its partition, or to the next one when it is full; return the batch.
+        """Append a record to its partition's open batch or, if full, the next; return the batch.
 
         The caller counts the record. It has `headers` or those of `row`, which are encoded.
         """
@@ -370,10 +370,10 @@ cdef class Accumulator:
     # --- room ---------------------------------------------------------------------------------------------------------
 
     def release(self, Batch batch):
-        """Free the room of a batch that no socket writes any more; keep its memory for reuse unless a view holds it.
+        """Free the room of a batch that no socket writes; reuse its memory unless a view holds it.
 
-        New memory for every batch would cost an eighth of the CPU time, for pages that the system clears. The memory
-        kept stays within the producer's limit, also when many batches with few records have it.
+        New memory for every batch would cost an eighth of the CPU time: the system clears pages.
+        The memory kept stays within the producer's limit, also when many small batches have it.
         """
         cdef BatchBuilder builder = batch.drop_bytes()
         self.used -= batch.size
@@ -381,7 +381,7 @@ cdef class Accumulator:
         self._take_back(batch, builder)
 
     def release_plain(self, Batch batch):
-        """Free what a compressed batch was made of: from now on it holds its compressed bytes only."""
+        """Free what a compressed batch was made of: it then holds its compressed bytes only."""
         cdef BatchBuilder builder = batch.builder
         if builder is None or builder.magic != 2 or not PyBytes_CheckExact(batch.data):
             return
@@ -443,7 +443,7 @@ cdef class Accumulator:
         batch.parked.append((delivery, need, record))
 
     def set_partitions(self, Topic state, list leaders, list magics):
-        """Apply a topic's metadata: each partition's leader (-1: none) and message format. Place the parked records."""
+        """Apply a topic's metadata: leaders (-1: none), message formats; place parked records."""
         cdef Partition target
         for index in range(len(leaders)):
             if index < len(state.partitions):
@@ -505,12 +505,12 @@ cdef class Accumulator:
         return parked
 
     def split(self, Batch batch, Partition target, list records):
-        """Divide a batch's decoded records between two batches, for the caller to queue (KIP-126)."""
+        """Divide a batch's decoded records into two batches, for the caller to queue (KIP-126)."""
         cdef Py_ssize_t half = (len(records) + 1) // 2
         return self._divide(batch, target, [(0, records[:half]), (half, records[half:])], [])
 
     def cancel(self, Batch batch, Partition target, list records, int32_t index, error):
-        """Remove one of a batch's decoded records; return the batches of those before and after it, in order."""
+        """Remove one decoded record; return the batches of those before and after it, in order."""
         cdef Batch gone = self._cancelled(batch, error)
         parts = [(start, part) for start, part in ((0, records[:index]), (index + 1, records[index + 1:])) if part]
         return self._divide(batch, target, parts, [(index, gone)])
@@ -534,7 +534,7 @@ cdef class Accumulator:
         return gone
 
     cdef list _divide(self, Batch batch, Partition target, list parts, list children):
-        """Encode each part of a batch's decoded records as a batch; `children` has the batches that exist already."""
+        """Encode each part of a batch's decoded records as a batch; `children` exist already."""
         cdef Batch child
         cdef list made = []
         self.release(batch)
@@ -574,7 +574,7 @@ cdef class Accumulator:
     # --- in bulk ------------------------------------------------------------------------------------------------------
 
     def append_many(self, str topic, list records, Py_ssize_t start, list runs):
-        """Accept records from `start` on; return the index of the first that must wait, `len(records)` if none must."""
+        """Accept `records[start:]`; return the index of the first that waits, or `len(records)`."""
         cdef Py_ssize_t i
         cdef Py_ssize_t stop = len(records)
         cdef Delivery first = None
@@ -605,7 +605,7 @@ cdef class Accumulator:
     # --- from Arrow ---------------------------------------------------------------------------------------------------
 
     def append_rows(self, str topic, ArrowRows rows, int64_t start, list runs):
-        """Accept rows from `start` on; return the index of the first that must wait, `len(rows)` if none must."""
+        """Accept rows from `start` on; return the index of the first that waits, or `len(rows)`."""
         cdef Topic state
         cdef Runs taken
         cdef int64_t index = start
@@ -659,7 +659,7 @@ cdef class Accumulator:
 
 @cython.final
 cdef class Runs:
-    """The runs of one `append_rows`: a run is the rows that one batch takes, counted without an object per row."""
+    """The runs of one `append_rows`: a run counts rows of one batch, without an object per row."""
 
     cdef list firsts            # the delivery of the first row of each run
     cdef list counts            # the rows of each run; `sizes` counts those of a partition's newest run
@@ -717,7 +717,7 @@ cdef inline _Ready ready_with(Delivery delivery, bint turn):
 
 
 cdef inline int magic_of(Partition target):
-    """The oldest message format that the next record may have to be in: of the open batch, or of the one after it."""
+    """The oldest message format that the next record may need: of the open batch or the next."""
     return target.magic if target.open is None else min(target.magic, target.open.builder.magic)
 
 

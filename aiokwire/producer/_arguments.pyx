@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""What callers hand in with a record, checked, compiled: a wrong argument is named before anything is accepted."""
+"""Checks the arguments of a record, compiled: a wrong one is named before anything is accepted."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -24,7 +24,7 @@ cdef object bytes_of(str argument, object given):
 
 
 cdef tuple headers_of(object given):
-    """The headers as (str, bytes or None) pairs, checked. An iterator is refused: it could be read only once."""
+    """Checked headers: (str, bytes or None) pairs. An iterator is refused: readable only once."""
     if not isinstance(given, (tuple, list)) and (
         isinstance(given, (str, bytes, bytearray, memoryview)) or not isinstance(given, Sequence)
     ):

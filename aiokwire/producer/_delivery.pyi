@@ -54,10 +54,10 @@ class Batch:
         """Encode its final bytes; `data` keeps them for retries."""
 
     def number(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-        """Assign the producer id and epoch, and the sequence of its first record; patch them into sealed bytes."""
+        """Assign producer id, epoch and base sequence; patch them into sealed bytes."""
 
     def clear_sequence(self) -> None:
-        """Free it to get another sequence: the broker did not write it, and refuses it under this one."""
+        """Allow it another sequence: the broker did not write it, and refuses it under this one."""
 
     def set_last_error(self, error: Exception) -> None:
         """Remember the error of its last attempt."""
@@ -88,7 +88,7 @@ class Batch:
 
 @final
 class Delivery:
-    """The result of one record: await it for its `RecordMetadata`, or call `done()`, `result()`, `exception()`."""
+    """A record's result: await its `RecordMetadata`, call `done()`, `result()`, `exception()`."""
 
     @property
     def topic(self) -> str:
@@ -114,19 +114,19 @@ class Delivery:
         """
 
     def cancel(self) -> bool:
-        """Withdraw the record if it was not sent yet; return whether it was withdrawn. All others keep their order.
+        """Withdraw the record if it was not sent yet; return whether it was withdrawn.
 
-        Awaiting the delivery then raises DeliveryFailed with the stage "cancelled". A record in a batch of more than
-        10,000 cannot be cancelled.
+        Awaiting the delivery then raises DeliveryFailed with the stage "cancelled". A record in a
+        batch of more than 10,000 cannot be cancelled. All others keep their order.
         """
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]: ...
 
 @final
 class WaitingRecord(Coroutine[Any, Any, Delivery]):
-    """The result of `submit` when there is no room: the record's place in the line. Awaiting it returns the delivery.
+    """The result of `submit` without room: a place in line; awaiting it returns the delivery.
 
-    The record keeps its place also when it is not awaited. A wait that is cancelled gives the place up.
+    The record keeps its place also when it is not awaited. A cancelled wait gives the place up.
     """
 
     record: tuple[Any, Any, Any, Any, Any, Any, int]
@@ -169,7 +169,7 @@ class Line(Protocol):
     def withdraw(self, waiting: WaitingRecord, /) -> None: ...
 
 def outcomes(runs: list[tuple[Delivery, int]]) -> list[tuple[int, int, int, KafkaError | None]]:
-    """The results of runs whose batches are done, in order: (partition, first offset, count, error).
+    """Results of runs whose batches are done, in order: (partition, first offset, count, error).
 
     Each record of a batch in which the broker rejected single records has a row of its own.
     """

@@ -3,9 +3,9 @@
 
 The accumulator creates them, `batch_results.py` acknowledges or fails them, users await them.
 
-The garbage collector does not track a `Delivery`, so that a million of them cost it nothing. This is safe because its
-reference cycles end: it refers to its batch and the batch to its waiters, and a batch that is done drops its waiters
-and the producer. Errors are raised as copies, so that a batch keeps no traceback.
+The garbage collector does not track a `Delivery`: a million of them cost it nothing. This is safe
+because its reference cycles end: it refers to its batch, the batch to its waiters, and a done batch
+drops its waiters and the producer. Errors are raised as copies: a batch keeps no traceback.
 """
 
 cimport cython
@@ -47,7 +47,7 @@ SPLIT = BATCH_SPLIT
 
 
 cdef object fresh_copy(object error):
-    """A copy to raise: the error that a batch keeps must not collect the tracebacks of its waiters."""
+    """A copy to raise: the error that a batch keeps must not collect its waiters' tracebacks."""
     kind = type(error)
     twin = kind.__new__(kind, *error.args)
     twin.__dict__.update(error.__dict__)
@@ -104,7 +104,7 @@ cdef class Batch:
         return self.data
 
     cpdef number(self, int64_t producer_id, int producer_epoch, int32_t base_sequence):
-        """Assign the producer id and epoch, and the sequence of its first record; patch them into sealed bytes."""
+        """Assign producer id, epoch and base sequence; patch them into sealed bytes."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.base_sequence = base_sequence
@@ -113,11 +113,11 @@ cdef class Batch:
             set_producer_state(self.data, producer_id, producer_epoch, base_sequence)
 
     def clear_sequence(self):
-        """Free it to get another sequence: the broker did not write it, and refuses it under this one."""
+        """Allow it another sequence: the broker did not write it, and refuses it under this one."""
         self.base_sequence = -1
 
     cpdef set_last_error(self, error):
-        """Remember the error of its last attempt; without frames, which would keep their objects alive."""
+        """Keep its last attempt's error, without frames, which would keep their objects alive."""
         self.last_error = error.with_traceback(None)
 
     def complete(self, int64_t base_offset, int64_t append_time):
@@ -180,7 +180,7 @@ cdef class Batch:
         return builder
 
     cdef object error_of(self, int32_t index, int32_t count=1):
-        """The error of a record for its caller; those of the next ones up to `count` count as reported, too."""
+        """A record's error for its caller; the next ones up to `count` count as reported, too."""
         if self.error is None:
             return None
         if not self.observed:
@@ -218,7 +218,7 @@ cdef class Batch:
 @cython.no_gc
 @cython.freelist(4096)
 cdef class Delivery:
-    """The result of one record: await it for its `RecordMetadata`, or call `done()`, `result()`, `exception()`."""
+    """A record's result: await its `RecordMetadata`, call `done()`, `result()`, `exception()`."""
 
     @property
     def topic(self):
@@ -287,10 +287,10 @@ cdef class Delivery:
         return None if error is None else fresh_copy(error)
 
     def cancel(self):
-        """Withdraw the record if it was not sent yet; return whether it was withdrawn. All others keep their order.
+        """Withdraw the record if it was not sent yet; return whether it was withdrawn.
 
-        Awaiting the delivery then raises DeliveryFailed with the stage "cancelled". A record in a batch of more than
-        10,000 cannot be cancelled.
+        Awaiting the delivery then raises DeliveryFailed with the stage "cancelled". A record in a
+        batch of more than 10,000 cannot be cancelled. All others keep their order.
         """
         self._follow()
         if self.batch.events is None or self.batch.state > BATCH_SEALED or self.batch.attempts:
@@ -311,7 +311,7 @@ cdef class Delivery:
 @cython.final
 @cython.freelist(1024)
 cdef class _Wait:
-    """The steps of `await delivery`: none when it is done, otherwise one future per change of its batch."""
+    """The steps of `await delivery`: none when done, else one future per change of its batch."""
 
     cdef Delivery delivery
     cdef object waiter
@@ -350,7 +350,7 @@ cdef class _Wait:
 @cython.no_gc
 @cython.freelist(1024)
 cdef class _Ready:
-    """The result of `submit` when there was room: awaiting it returns the delivery without suspending.
+    """The result of `submit` with room: awaiting it returns the delivery without suspending.
 
     `send`, `throw` and `close` make it a coroutine for `create_task`.
     """
@@ -390,7 +390,7 @@ cdef object thrown(kind, value, traceback):
 
 @cython.final
 cdef class WaitingRecord:
-    """The result of `submit` when there is no room: the record's place in the line. Awaiting it returns the delivery."""
+    """The result of `submit` without room: a place in line; awaiting it returns the delivery."""
 
     cdef readonly tuple record          # the arguments of `Accumulator.append`
     cdef readonly Py_ssize_t need       # bytes of room
@@ -519,7 +519,7 @@ cdef Delivery _later(Delivery first, int32_t steps):
 
 
 def outcomes(list runs):
-    """The results of runs whose batches are done, in order: (partition, first offset, count, error)."""
+    """Results of runs whose batches are done, in order: (partition, first offset, count, error)."""
     cdef Delivery first
     cdef Delivery at
     cdef int32_t count

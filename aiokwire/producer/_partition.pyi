@@ -5,7 +5,7 @@ from aiokwire.producer._delivery import Batch
 
 @final
 class Partition:
-    """The producer's state of one partition: its open, queued and in-flight batches, and their sequence."""
+    """The state of one partition: its open, queued and in-flight batches, and their sequence."""
 
     topic: str
     index: int
@@ -33,7 +33,7 @@ class Partition:
         """Remove the first batch from the queue and return it: from here on it is in flight."""
 
     def put_back(self, batch: Batch) -> None:
-        """Queue a batch before those that were accepted after it: a retry, or a part of a divided batch."""
+        """Queue a batch before those accepted after it: a retry, or a part of a divided batch."""
 
     def discard(self, batch: Batch) -> None:
         """Remove a batch from the queue, if it is there."""
@@ -50,13 +50,13 @@ class Partition:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether its next batch was sent in the current sequence, so that the broker may have written it."""
+        """Whether its next batch was sent in this sequence, so the broker may have written it."""
 
     def break_sequence(self) -> None:
         """Require a new producer epoch before the next batch."""
 
     def skip(self, batch: Batch) -> None:
-        """Require one if the broker would wait for the numbers of a batch that is not sent (again)."""
+        """Require one if the broker would wait for the numbers of a batch not sent (again)."""
 
     def restart_sequence(self) -> None:
         """Start at sequence 0 under the producer id and epoch of the next batch."""

@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""The producer's state of a topic and its partitions, compiled: the accumulator adds batches, the senders send them.
+"""The state of topics and partitions, compiled: the accumulator adds batches, senders send them.
 
-Only a `Partition` changes its queue and its batches in flight, so that both stay in the order of `Batch.order`.
+Only a `Partition` changes its queue and batches in flight, so both keep the order of `Batch.order`.
 """
 
 cimport cython
@@ -19,7 +19,7 @@ cpdef int32_t next_sequence(int32_t sequence, int32_t count):
 
 @cython.final
 cdef class Partition:
-    """The producer's state of one partition: its open, queued and in-flight batches, and their sequence."""
+    """The state of one partition: its open, queued and in-flight batches, and their sequence."""
 
     def __init__(self, str topic, int32_t index, int32_t leader, int magic):
         self.topic = topic
@@ -59,7 +59,7 @@ cdef class Partition:
         return batch
 
     def put_back(self, Batch batch):
-        """Queue a batch before those that were accepted after it: a retry, or a part of a divided batch."""
+        """Queue a batch before those accepted after it: a retry, or a part of a divided batch."""
         batch.state = BATCH_SEALED
         self.queue.insert(self._position_of(batch), batch)
 
@@ -111,9 +111,9 @@ cdef class Partition:
 
     @property
     def in_doubt(self):
-        """Whether its next batch was sent in the current sequence, so that the broker may have written it.
+        """Whether its next batch was sent in this sequence, so the broker may have written it.
 
-        When the broker refuses that batch for the gap before it, it refuses those behind it, too: none is in doubt.
+        If the broker refuses it for the gap before it, it refuses those behind: none is in doubt.
         """
         return bool(self.queue) and self._is_current(<Batch>self.queue[0])
 
@@ -122,7 +122,7 @@ cdef class Partition:
         self.needs_epoch = True
 
     def skip(self, Batch batch):
-        """Require one if the broker would wait for the numbers of a batch that is not sent (again)."""
+        """Require one if the broker would wait for the numbers of a batch not sent (again)."""
         if batch.base_sequence >= 0 and batch.producer_epoch == self.producer_epoch:
             self.needs_epoch = True
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""librdkafka's partitioners, compiled: from a key's hash to a partition. Used by the accumulator."""
+"""librdkafka's partitioners, compiled: from key hash to partition. Used by the accumulator."""
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 

@@ -1,7 +1,7 @@
-"""Fails batches for a reason other than a response: expired, purged, cancelled, or the producer has failed.
+"""Fails batches for reasons other than a response: expired, purged, cancelled, failed producer.
 
-fail_batches(which, error)    every batch that `which` selects leaves its queue and fails; `batch_results.py` frees
-                              its room and wakes its waiters
+fail_batches(which, error)    every batch that `which` selects leaves its queue and fails;
+                              `batch_results.py` frees its room and wakes its waiters
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def is_not_in_flight(batch: Batch) -> bool:
 
 
 def expires_at(batch: Batch) -> float:
-    """The deadline of a batch, on the loop's clock; a batch without a partition has `PARKED_GRACE` more, to fail with
-    the error of the lookup of its topic."""
+    """The deadline of a batch, on the loop's clock; a batch without a partition has `PARKED_GRACE`
+    more, to fail with the error of the lookup of its topic."""
     return batch.deadline if batch.parked is None else batch.deadline + PARKED_GRACE
 
 
 class BatchFailures:
-    """Removes batches of one producer from the accumulator and the queues, and fails them; on its loop."""
+    """Removes a producer's batches from the accumulator and queues, and fails them; on its loop."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class BatchFailures:
         self._now = now
 
     def fail_batches(self, which: Which, error: KafkaError | Callable[[Batch], KafkaError]) -> list[Batch]:
-        """Fail the batches that `which` selects, with one error or an error for each; returns them."""
+        """Fail the batches that `which` selects, with one error or one each; return them."""
         failed: list[Batch] = []
         for batch in self.withdraw(which):
             self.fail(batch, error if isinstance(error, KafkaError) else error(batch))
@@ -66,7 +66,7 @@ class BatchFailures:
         return failed
 
     def withdraw(self, which: Which) -> Iterator[Batch]:
-        """Remove the batches that `which` selects from their queues, oldest first; the caller fails each at once."""
+        """Dequeue the batches that `which` selects, oldest first; the caller fails each at once."""
         for batch in sorted(filter(which, self._accumulator.live), key=lambda batch: batch.order):
             if batch.parked is not None:
                 self._accumulator.forget_topic(self._accumulator.topics[batch.topic])
@@ -87,7 +87,7 @@ class BatchFailures:
             self._results.expire(self._topics.partition_of(batch), batch, now)
 
     def purge(self) -> int:
-        """Fail the batches that are not in flight without logging them; return the number of their records."""
+        """Fail batches not in flight, without logging them; return the number of their records."""
         failed = self.fail_batches(is_not_in_flight, self._purged)
         for batch in failed:
             batch.mark_observed()
@@ -103,7 +103,7 @@ class BatchFailures:
             batch.set_last_error(error)
 
     def cancel(self, partition: Partition | None, batch: Batch, index: int) -> bool:
-        """Cancel one record of a queued batch, and return whether it was there; the others keep their order."""
+        """Cancel a queued batch's record; return whether it was there; others keep their order."""
         error = DeliveryFailed(
             f"the record for {batch.place} was cancelled before it was sent",
             topic=batch.topic,

@@ -1,6 +1,6 @@
 """Acknowledges, retries, splits or fails a batch as `responses.py` decides, and frees its room.
 
-The senders call it with a broker's response or a lost request, `batch_failures.py` with batches to fail.
+Senders call it with a response or a lost request, `batch_failures.py` with batches to fail.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ WHERE = {
 
 
 class BatchResults:
-    """Handles the results of the batches of one producer (Java: `Sender.completeBatch`); on its loop.
+    """Handles the results of one producer's batches (Java: `Sender.completeBatch`); on its loop.
 
-    With `transactions`, a batch that fails ends the open transaction. With `check_duplicates`, a batch that may be a
-    duplicate is compared with the log.
+    With `transactions`, a batch that fails ends the open transaction. With `check_duplicates`, a
+    batch that may be a duplicate is compared with the log.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class BatchResults:
         events: Events[ProducerEvent],
         check_duplicates: bool,
     ) -> None:
-        """`requeue(partition, when)` is called when a partition has a batch to send from that time on."""
+        """`requeue(partition, when)`: the partition has a batch to send from that time on."""
         self._client = client
         self._accumulator = accumulator
         self._idempotence = idempotence
@@ -215,7 +215,7 @@ class BatchResults:
     # --- by time ----------------------------------------------------------------------------------------------------
 
     def expire(self, partition: Partition | None, batch: Batch, now: float) -> None:
-        """Fail a batch whose delivery timeout ended. Bytes in flight keep their room until the response."""
+        """Fail a batch past its delivery timeout; bytes in flight keep room until the response."""
         stage = stage_of(batch, partition)
         flying = batch.state == IN_FLIGHT
         elapsed = now - batch.deadline + self._config.delivery_timeout  # the wait for room included
@@ -273,7 +273,7 @@ class BatchResults:
             self._transactions.on_arrived()
 
     def _expired_in_flight(self, partition: Partition, batch: Batch) -> bool:
-        """End the flight of a batch; free its room if it expired meanwhile, and return whether it did."""
+        """End a batch's flight; free its room if it expired meanwhile; return whether it did."""
         self._end_flight(partition, batch)
         if batch.state != DONE:
             return False
@@ -312,7 +312,7 @@ class BatchResults:
 
 
 def _errors_of_records(batch: Batch, entry: produce.PartitionProduceResponse) -> dict[int, KafkaError] | None:
-    """The errors by record (KIP-467): rejected records get their own error, all others one that allows a retry."""
+    """The errors by record (KIP-467): a rejected record gets its own, others a retriable one."""
     if not entry.record_errors:
         return None
     code = ErrorCode.of(entry.error_code)
@@ -338,7 +338,7 @@ def _errors_of_records(batch: Batch, entry: produce.PartitionProduceResponse) ->
 def may_be_duplicate(entry: produce.PartitionProduceResponse) -> bool:
     """Whether an acknowledgement may be that of another batch.
 
-    A broker returns a log append time only for a duplicate, and on topics where it sets the timestamps.
+    A broker returns a log append time only for a duplicate, or on topics where it sets timestamps.
     """
     return entry.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER or entry.log_append_time_ms >= 0
 
@@ -363,10 +363,11 @@ async def check_duplicate(
 ) -> None:
     """Compare an acknowledged batch with the log; `sent()` decodes its records.
 
-    For producers that join a transaction, which share a producer id and epoch. A broker takes a batch with the sequence
-    of a stored one for a duplicate, whatever its records are: the second writer of a partition (an attempt of a retried
-    Spark task, for example) would receive an acknowledgement for the records of the first. The first batch of a
-    sequence is sent alone, so the check finds the second writer before it has written anything.
+    For producers that join a transaction, which share a producer id and epoch. A broker takes a
+    batch with the sequence of a stored one for a duplicate, whatever its records are: the second
+    writer of a partition (an attempt of a retried Spark task, for example) would receive an
+    acknowledgement for the records of the first. The first batch of a sequence is sent alone, so
+    the check finds the second writer before it has written anything.
 
     Raises: KafkaError: the log has other records, or the batch cannot be fetched.
     """

@@ -1,7 +1,7 @@
-"""The line of records that wait for room in the producer's buffer: first come, first served, each with a deadline.
+"""The line of records that wait for buffer room: first come, first served, each with a deadline.
 
-When there is room, as many records as fit are accepted at once, in order: a task wakes after its record was accepted,
-no record overtakes another, and batches fill as fast as room is freed, however many tasks wait.
+With room, as many records as fit are accepted at once, in order: a task wakes after its record was
+accepted, no record overtakes another, and batches fill as room is freed, however many tasks wait.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class WaitingLine:
         on_wait: Callable[[], None],
         wake_at: Callable[[float], None] = lambda when: None,
     ) -> None:
-        """`max_wait` in seconds bounds the wait and the delivery. `on_wait()` is called when a record joins, so that
-        batches that hold room are sent; `wake_at(when)` with the deadline of a record that was accepted."""
+        """`max_wait` in seconds bounds wait and delivery. `on_wait()`: a record joins, so batches
+        that hold room are sent; `wake_at(when)`: the deadline of an accepted record."""
         self._accumulator = accumulator
         self._on_wait = on_wait
         self._wake_at = wake_at
@@ -152,7 +152,7 @@ class WaitingLine:
             await waiter
 
     def dismiss(self, error: KafkaError, *, report: bool = True) -> list[Record]:
-        """Refuse every record; return those that are not awaited, after logging the loss unless `report` is False."""
+        """Refuse every record; return those not awaited, after logging their loss if `report`."""
         refused: list[WaitingRecord] = []
         while self._waiting:
             waiting = self._take_first()

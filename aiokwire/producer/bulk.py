@@ -1,6 +1,6 @@
-"""Many records in one call: the records and results of `Producer.send_many`, `send_arrow` and `submit_arrow`.
+"""Many records in one call: the records and results of `send_many`, `send_arrow`, `submit_arrow`.
 
-The rows of Arrow data go into the same open batches as single records: within the same memory, in the same sequence.
+Rows of Arrow data go into the same open batches as single records: same memory, same sequence.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Summary:
         self.failures: list[Failure] = []
 
     def add(self, partition: int, first: int, count: int, error: KafkaError | None, at: list[tuple[int, int]]) -> None:
-        """Add records of a partition: those from the offset `first` on (-1: unknown), or failed ones by index."""
+        """Add a partition's records: from offset `first` (-1: unknown), or failed ones by index."""
         if error is None:
             self.delivered += count
             self.counts[partition] = self.counts.get(partition, 0) + count

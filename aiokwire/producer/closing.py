@@ -1,4 +1,4 @@
-"""Closes a producer: delivers the accepted records within a timeout, fails the rest, disconnects."""
+"""Closes a producer: delivers accepted records within a timeout, fails the rest, disconnects."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class Closing:
         await self._ended.wait()
 
     async def run(self, client: Client, core: ProducerCore, seconds: float, *, observed: bool) -> list[Undelivered]:
-        """Deliver for at most `seconds`, then disconnect and return the undelivered records. They are logged unless
-        they are `observed`: returned to a caller that is not cancelled."""
+        """Deliver for at most `seconds`, then disconnect and return the undelivered records. They
+        are logged unless they are `observed`: returned to a caller that is not cancelled."""
         delivered = False
         batches: list[Batch] = []
         try:

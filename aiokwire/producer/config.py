@@ -169,7 +169,7 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
 
     @property
     def delivery_timeout(self) -> float:
-        """Seconds until an accepted record fails; at most `transaction_timeout` in a transaction."""
+        """Seconds until an accepted record fails; at most `transaction_timeout` in transactions."""
         if self.transactional_id is not None:
             return min(self.delivery_timeout_ms, self.transaction_timeout_ms) / 1000
         return self.delivery_timeout_ms / 1000
@@ -199,7 +199,7 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
         return self.enable_idempotence
 
     def new_retry_backoff(self, rng: random.Random) -> Backoff:
-        """Return the pauses between attempts of a batch, or of a transaction's request, which starts quickly."""
+        """Return pauses between attempts of a batch, or a transaction request (starts quickly)."""
         initial, longest = self.retry_backoff_ms / 1000, self.retry_backoff_max_ms / 1000
         if self.transactional_id is not None:
             initial = min(initial, FIRST_TRANSACTIONAL_PAUSE)

@@ -1,4 +1,4 @@
-"""The parts of one producer, wired: accumulator, line, topics, scheduler, senders, results, transactions.
+"""A producer's parts, wired: accumulator, line, topics, scheduler, senders, results, transactions.
 
     accumulator --events--> core --> scheduler --pump--> senders --responses--> batch results
 
@@ -41,7 +41,7 @@ from aiokwire.producer.transactions.shared import TransactionTicket
 
 
 class ProducerCore:
-    """Builds the parts of a producer on one client, handles the accumulator's events, and flushes; on its loop."""
+    """Builds a producer's parts on a client, handles accumulator events, flushes; on its loop."""
 
     def __init__(
         self,
@@ -191,8 +191,8 @@ class ProducerCore:
                 self.events.close()
 
     def stop(self, reason: str, *, report: bool = True) -> list[Record]:
-        """Accept no more records, and refuse those that wait for room; return the waiting records that are not awaited,
-        after logging them unless `report` is False."""
+        """Accept no more records, and refuse those that wait for room; return the waiting records
+        that are not awaited, after logging them unless `report` is False."""
         self.accumulator.close(reason)
         return self.line.dismiss(ClosedError(reason), report=report)
 
@@ -259,7 +259,7 @@ class ProducerCore:
     # --- all batches ------------------------------------------------------------------------------------------------
 
     async def flush(self) -> None:
-        """Seal every batch, and wait until all records accepted so far are acknowledged or failed."""
+        """Seal every batch; wait until all records accepted so far are acknowledged or failed."""
         self.scheduler.seal_everything()
         await self.line.served()
         pending = list(self.accumulator.live)
@@ -338,7 +338,7 @@ class ProducerCore:
         self.scheduler.pump()
 
     def want_producer_id(self) -> None:
-        """Request a producer id, unless a request is in flight or the transaction coordinator assigns it."""
+        """Request a producer id unless a request is in flight or the coordinator assigns it."""
         if self.transactions is None:
             self._producer_ids.want()
 

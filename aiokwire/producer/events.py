@@ -1,6 +1,6 @@
 """The events of a producer, which `Producer.events()` streams, and its health at one moment.
 
-Events are created per batch, request or incident, never per record, and only while there is a listener.
+Events are created per batch, request or incident, never per record, and only for a listener.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BatchFailed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BufferFull:
-    """Records wait for room in `buffer_memory`: the program sends faster than the brokers acknowledge."""
+    """Records wait for `buffer_memory`: the program sends faster than the brokers acknowledge."""
 
     memory_in_use: int
     """Bytes."""
@@ -48,8 +48,8 @@ class BufferFree:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProducerIdChanged:
-    """The producer has another producer id, or without transactions another epoch: it has just started, the broker
-    forgot it, or a numbered batch failed (KIP-360)."""
+    """The producer has another producer id, or without transactions another epoch: it has just
+    started, the broker forgot it, or a numbered batch failed (KIP-360)."""
 
     producer_id: int
     epoch: int
@@ -74,8 +74,8 @@ class TransactionAbortRequired:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProducerFailed:
-    """The producer cannot continue: a newer instance fenced it (FencedError), the outcome of a transaction is unknown
-    (TransactionFailed), or a task of its client failed (ClosedError)."""
+    """The producer cannot continue: a newer instance fenced it (FencedError), the outcome of a
+    transaction is unknown (TransactionFailed), or a task of its client failed (ClosedError)."""
 
     error: Exception
 
@@ -136,8 +136,8 @@ class Watch:
         self._throttled_until: dict[int, float] = {}  # as reported, by node
 
     def look(self) -> None:
-        """Report whether the buffer is full. It is free again at half its size, so that the two events do not alternate
-        with every response."""
+        """Report whether the buffer is full. It is free again at half its size, so that the two
+        events do not alternate with every response."""
         if not self._events.wanted:
             return
         waiting, used = len(self._line), self._accumulator.used

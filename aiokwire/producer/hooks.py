@@ -15,7 +15,7 @@ _PER_BATCH = ("on_batch_sealed", "on_produce_request", "on_delivered", "on_deliv
 
 
 class ProducerHooks(HookCaller):
-    """Calls the user's hooks for the producer's parts; an exception of a hook does not affect a record.
+    """Calls the user's hooks for the producer's parts; a hook's exception affects no record.
 
     Exists only where a hook is overridden; called on the producer's loop, between two awaits.
     """
@@ -55,7 +55,7 @@ class ProducerHooks(HookCaller):
     def headers_to_send(
         self, topic: str, partition: int | None, key: bytes | None, value: bytes | None, headers: Headers | None
     ) -> Headers | None:
-        """The headers that `on_send` returns for a record; the record's own when it returns None or raises."""
+        """The headers from `on_send` for a record; its own if the hook returns None or raises."""
         try:
             wanted = self._hooks.on_send(topic, partition, key, value, headers)
         except Exception:

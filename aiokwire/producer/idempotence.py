@@ -1,9 +1,9 @@
-"""Producer id, epoch and sequence numbers, by which a broker recognizes a duplicate batch (KIP-98, KIP-360).
+"""Producer id, epoch and sequence numbers, by which a broker detects duplicates (KIP-98, KIP-360).
 
-Each partition has a sequence of its own under the epoch at which it began. When the sequence breaks (a batch failed
-though it may have been written, or the broker forgot the producer), the partition continues under a new epoch from
-sequence 0; other partitions are not affected. A batch whose response was lost is first sent again under its old number:
-under a new one it could become a duplicate.
+Each partition has its own sequence under the epoch at which it began. When the sequence breaks (a
+batch failed though it may have been written, or the broker forgot the producer), the partition
+continues under a new epoch from sequence 0; others are not affected. A batch whose response was
+lost is first sent again under its old number: under a new one it could become a duplicate.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Idempotence:
         return not self.enabled or self.producer_id >= 0
 
     async def obtain(self, client: Client, timeout: float) -> None:
-        """Request a producer id; disable idempotence when there is none and the option does not require it.
+        """Request a producer id; without one, disable idempotence unless the option requires it.
 
         Raises: KafkaError: the brokers refuse, or the timeout (seconds) ended.
         """
@@ -105,7 +105,7 @@ class Idempotence:
         self.enabled = False
 
     def stamp(self, partition: Partition, batch: Batch) -> None:
-        """Give a batch that is about to be sent its number in the partition's sequence, unless it has one."""
+        """Give a batch to be sent its number in the partition's sequence, unless it has one."""
         partition.stamp(batch, self.producer_id, self.producer_epoch)
 
     def _raise_epoch(self, partition: Partition) -> None:
@@ -121,7 +121,7 @@ class Idempotence:
         return partition.producer_id == self.producer_id and partition.producer_epoch == self.producer_epoch
 
     def can_stamp(self, partition: Partition) -> bool:
-        """Whether a batch of this partition can be sent now; raises the epoch when the partition needs a new one."""
+        """Whether the partition can send a batch now; raises the epoch if it needs a new one."""
         if self.ready and partition.needs_epoch and not partition.in_doubt:
             self._raise_epoch(partition)
             if self.ready:
@@ -130,7 +130,7 @@ class Idempotence:
 
 
 class TransactionalIdentity(Idempotence):
-    """The producer id and epoch of a transactional id; the coordinator assigns both, and each epoch has new sequences.
+    """The coordinator's producer id and epoch of a transactional id; each epoch has new sequences.
 
     `may_write(partition)`: whether the partition is part of the open transaction.
     """
@@ -158,7 +158,7 @@ class TransactionalIdentity(Idempotence):
 
 
 class ProducerIdRequest:
-    """Requests the producer id of a producer without transactions, one request at a time, in its own task."""
+    """Requests a non-transactional producer's id, one request at a time, in its own task."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class ProducerIdRequest:
         on_retry: Callable[[KafkaError], None],
         on_refused: Callable[[KafkaError], None],
     ) -> None:
-        """`on_retry(error)` receives the error of a request that is retried, `on_refused(error)` of one that is not."""
+        """`on_retry(error)`: a request failed and is retried; `on_refused(error)`: it is not."""
         self._client = client
         self._config = config
         self._idempotence = idempotence

@@ -1,8 +1,8 @@
 """Chooses the partition of a record that names none.
 
-The default is compiled into the accumulator: murmur2 of the key, as in Java's client; records without a key stay with
-one partition for 256 KiB, then `plan_sticky` chooses the next one. librdkafka's partitioners are compiled, too
-(`_partitioning`); a custom partitioner is called per record.
+The default is compiled into the accumulator: murmur2 of the key, as in Java's client; records
+without a key stay with a partition for 256 KiB, then `plan_sticky` chooses the next. librdkafka's
+partitioners are compiled (`_partitioning`); a custom partitioner is called per record.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ def compiled_partitioner(option: Partitioner | str) -> int:
 
 
 def plan_sticky(backlogs: Sequence[int | None], current: int, rng: random.Random) -> int:
-    """The next sticky partition (KIP-794): the fewer batches wait for a partition, the likelier it is chosen.
+    """The next sticky partition (KIP-794): the fewer batches wait for it, the likelier its choice.
 
-    `backlogs` has the number of waiting batches per partition, None where it has no leader. Partitions without a
-    leader are left out unless none has one. While no batch waits, the partitions are used in turn, so that quiet
-    topics are spread evenly.
+    `backlogs` has the number of waiting batches per partition, None where it has no leader.
+    Partitions without a leader are left out unless none has one. While no batch waits, the
+    partitions are used in turn, so that quiet topics are spread evenly.
     """
     candidates = [index for index, backlog in enumerate(backlogs) if backlog is not None] or list(range(len(backlogs)))
     if len(candidates) == 1:

@@ -22,10 +22,10 @@ COMPRESS_IN_THREAD = 32 * 1024
 def is_muted(partition: Partition, *, idempotent: bool) -> bool:
     """Whether no batch of the partition may be sent before the responses to those in flight.
 
-    Without idempotence, always: a later batch would overtake a retry. With idempotence, while the first batch of a
-    sequence or a retry is in flight: a broker without state of the producer (its topic was recreated, for example)
-    accepts any batch as the first one, and a batch that it refuses (as a new leader does that is not ready) would be
-    overtaken, too.
+    Without idempotence, always: a later batch would overtake a retry. With idempotence, while the
+    first batch of a sequence or a retry is in flight: a broker without state of the producer (its
+    topic was recreated, for example) accepts any batch as the first one, and a batch that it
+    refuses (as a new leader does that is not ready) would be overtaken, too.
     """
     if not partition.in_flight:
         return False
@@ -34,7 +34,7 @@ def is_muted(partition: Partition, *, idempotent: bool) -> bool:
 
 
 def goes_at_once(partition: Partition, *, requests_in_flight: int, idempotent: bool) -> bool:
-    """Whether an open batch with an awaited record is sent now, or grows until the next response."""
+    """Whether an open batch with an awaited record is sent now or grows until the next response."""
     if is_muted(partition, idempotent=idempotent):
         return False  # it could not be sent, so it grows
     return requests_in_flight < URGENT_IN_FLIGHT
@@ -46,8 +46,8 @@ def lingered(created: float, now: float, linger: float) -> bool:
 
 
 def leaves_at_once(partition: Partition, *, free: bool, idempotent: bool) -> bool:
-    """Whether an open batch that has lingered can be sent at once: its broker accepts another request, and no batch of
-    its partition is before it. Otherwise it grows instead of waiting in the queue."""
+    """Whether an open batch that has lingered can be sent at once: its broker accepts a request,
+    and no batch of its partition is before it. Otherwise it grows instead of queuing."""
     return free and not partition.queue and not is_muted(partition, idempotent=idempotent)
 
 
@@ -69,8 +69,8 @@ def may_leave(partition: Partition, now: float, *, idempotent: bool, max_in_flig
 def plan_request(
     partitions: Iterable[Partition], now: float, *, idempotent: bool, max_in_flight: int, max_bytes: int, most: int
 ) -> list[Partition]:
-    """The partitions whose next batch is sent in one request: one batch each, at most `most` batches and `max_bytes`,
-    at least one batch."""
+    """The partitions whose next batch is sent in one request: one batch each, at most `most`
+    batches and `max_bytes`, at least one batch."""
     planned: list[Partition] = []
     total = 0
     for partition in partitions:

@@ -1,6 +1,6 @@
 """The public producer: `send`, `submit`, `submit_nowait`, `send_many`, `flush`, `close`.
 
-    producer -> accumulator (compiled: records into batches) -> scheduler (when) -> senders (one per broker)
+    producer -> accumulator (records into batches) -> scheduler (when) -> senders (one per broker)
 
 A program creates one and shares it between its tasks, on one event loop.
 """
@@ -49,8 +49,9 @@ CHUNK = 10_000
 class Producer(Owner, Generic[K, V]):
     """Sends records to topics.
 
-    Every record is accepted (`submit`, `submit_nowait`) or refused at once; an accepted record is acknowledged or fails
-    within `delivery_timeout_ms`. Its `Delivery` returns the result; a failure that is not awaited is logged.
+    Every record is accepted (`submit`, `submit_nowait`) or refused at once; an accepted record is
+    acknowledged or fails within `delivery_timeout_ms`. Its `Delivery` returns the result; a failure
+    that is not awaited is logged.
     """
 
     def __init__(
@@ -65,11 +66,11 @@ class Producer(Owner, Generic[K, V]):
         joins: TransactionTicket | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        """Options are those of `ProducerConfig`, or one `config`. No event loop needs to run yet. With `joins`, the
-        producer writes to the transaction of `SharedTransactions.open`: leaving the block delivers its records, and
-        does not end the transaction.
+        """Options are those of `ProducerConfig`, or one `config`. No event loop needs to run yet.
+        With `joins`, the producer writes to the transaction of `SharedTransactions.open`: leaving
+        the block delivers its records, and does not end the transaction.
 
-        Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another one.
+        Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another.
         """
         self.config: ProducerConfig[Any, Any] = config_of(
             ProducerConfig,
@@ -98,7 +99,7 @@ class Producer(Owner, Generic[K, V]):
         self._build()
 
     def _build(self) -> None:
-        """Create the parts, also again after a failed start: a client that was closed cannot be started."""
+        """Create the parts, again after a failed start: a closed client cannot be started."""
         self._client = Client(self.config, hooks=self._hooks, rng=self._rng, unclosed=self._unclosed)
         self._core = ProducerCore(
             self._client, self.config, ProducerHooks.per_batch(self._hooks), self._joins, self._events
@@ -122,7 +123,7 @@ class Producer(Owner, Generic[K, V]):
 
         After an error it can be called again.
 
-        Raises: ConnectionFailed: no bootstrap address answers; ClosedError: the producer was closed before or
+        Raises: ConnectionFailed: no bootstrap address answers; ClosedError: closed before or
         meanwhile; UnsupportedVersion, AuthorizationError: the brokers refuse transactions.
         """
         if self._started:
@@ -157,15 +158,16 @@ class Producer(Owner, Generic[K, V]):
             self._start_scope = None
 
     async def close(self, timeout: float | None = None) -> list[Undelivered]:
-        """Deliver the accepted records, then disconnect; return the records that could not be delivered.
+        """Deliver the accepted records, then disconnect; return those that could not be delivered.
 
-        `timeout` in seconds bounds the delivery. None: `delivery_timeout_ms`; or 3 seconds in a task that was
-        cancelled, so that a program ends within seconds of SIGINT, and `asyncio.timeout` holds. In an anyio scope that
-        was cancelled it does not wait. Deliveries that are not done then fail with ClosedError; records that
-        `async with` leaves undelivered are logged.
+        `timeout` in seconds bounds the delivery. None: `delivery_timeout_ms`; or 3 seconds in a
+        cancelled task, so that a program ends within seconds of SIGINT, and `asyncio.timeout`
+        holds. In a cancelled anyio scope it does not wait. Deliveries that are not done then fail
+        with ClosedError; records that `async with` leaves undelivered are logged.
 
-        Called during `start`, it cancels that. A second call waits for the first, for at most its own `timeout`, after
-        which both end, and returns an empty list. In a forked process it does nothing: the records are the parent's.
+        Called during `start`, it cancels that. A second call waits for the first, for at most its
+        own `timeout`, after which both end, and returns an empty list. In a forked process it does
+        nothing: the records are the parent's.
 
         Raises: ClosedError: the producer was started on another event loop.
         """
@@ -219,11 +221,12 @@ class Producer(Owner, Generic[K, V]):
     ) -> RecordMetadata:
         """Send a record and wait for its acknowledgement.
 
-        It does not linger when its broker is idle. Cancelled, it stops waiting; a record that was accepted by then is
-        still sent.
+        It does not linger when its broker is idle. Cancelled, it stops waiting; a record that was
+        accepted by then is still sent.
 
-        Raises: InvalidArgument, RecordRejected: the record was refused; BufferFullError: no room within the delivery
-        timeout; DeliveryFailed: not acknowledged in time; BrokerError: the broker refused it; ClosedError.
+        Raises: InvalidArgument, RecordRejected: the record was refused; BufferFullError: no room
+        within the delivery timeout; DeliveryFailed: not acknowledged in time; BrokerError: the
+        broker refused it; ClosedError.
         """
         if self._serializes:
             ready = self._serializer.serialize(topic, value, key, partition, headers)
@@ -243,16 +246,17 @@ class Producer(Owner, Generic[K, V]):
         timestamp: int | None = None,
         headers: Headers | None = None,
     ) -> Coroutine[Any, Any, Delivery]:
-        """Accept a record, waiting only for room in the buffer: `delivery = await producer.submit(...)`.
+        """Accept a record, waiting for buffer room only: `delivery = await producer.submit(...)`.
 
-        The delivery can be awaited later for the record's metadata. Without room, the call itself queues the record: it
-        is sent in this order also when the result is never awaited, or awaited in another task. A wait that is
-        cancelled gives the place up, unless the record was accepted in the same turn: then it is sent, and a failure is
-        logged. With an asynchronous serializer nothing happens before the result is awaited.
+        The delivery can be awaited later for the record's metadata. Without room, the call itself
+        queues the record: it is sent in this order also when the result is never awaited, or
+        awaited in another task. A wait that is cancelled gives the place up, unless the record was
+        accepted in the same turn: then it is sent, and a failure is logged. With an asynchronous
+        serializer nothing happens before the result is awaited.
 
-        Raises: InvalidArgument, RecordRejected: the record was refused; BufferFullError: no room within
-        `delivery_timeout_ms`, or 10,000 records (or 16 MiB, or `buffer_memory` if that is more) of calls that are not
-        awaited wait for room; ClosedError.
+        Raises: InvalidArgument, RecordRejected: the record was refused; BufferFullError: no room
+        within `delivery_timeout_ms`, or 10,000 records (or 16 MiB, or `buffer_memory` if that is
+        more) of calls that are not awaited wait for room; ClosedError.
         """
         ready = self._serializer.serialize(topic, value, key, partition, headers)
         if not isinstance(ready, tuple):
@@ -282,8 +286,8 @@ class Producer(Owner, Generic[K, V]):
     ) -> Delivery:
         """Accept a record without waiting.
 
-        Raises: BufferFullError: there is no room now; InvalidArgument, RecordRejected: the record was refused;
-        ClosedError.
+        Raises: BufferFullError: there is no room now; InvalidArgument, RecordRejected: the record
+        was refused; ClosedError.
         """
         raw_value, raw_key, headers = self._serializer.serialize_nowait(topic, value, key, partition, headers)
         return self._accumulator.submit_nowait(
@@ -295,10 +299,10 @@ class Producer(Owner, Generic[K, V]):
     async def send_many(self, topic: str, records: Iterable[V | ProducerRecord | None]) -> SendManyResult:
         """Send records, values or `ProducerRecord`s, and wait until each is acknowledged or fails.
 
-        A record that is refused (wrong type, too large) ends the call with its error; the records before it are sent.
+        A refused record (wrong type, too large) raises its error; the records before it are sent.
 
-        Raises: InvalidArgument, RecordRejected, BufferFullError, ClosedError: a record was refused; the result has the
-        errors of deliveries.
+        Raises: InvalidArgument, RecordRejected, BufferFullError, ClosedError: a record was refused;
+        the result has the errors of deliveries.
         """
         if isinstance(records, (str, bytes, bytearray, memoryview)) or not isinstance(records, Iterable):
             raise InvalidArgument(
@@ -342,21 +346,22 @@ class Producer(Owner, Generic[K, V]):
     async def send_arrow(
         self, topic: str, data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
     ) -> SendManyResult:
-        """Send the rows of Arrow data, and wait until each is acknowledged or fails; no object is created per row.
+        """Send Arrow rows, without an object per row, and wait until each is acknowledged or fails.
 
-        Columns by name, all optional: key and value (binary or text), headers (lists of structs of name and value),
-        timestamp, partition; a null is the same as no column. Serializers and `on_send` work per record and are not
-        called. A record batch with a row that cannot be sent is refused as a whole, with those after it.
+        Columns by name, all optional: key and value (binary or text), headers (lists of structs of
+        name and value), timestamp, partition; a null is the same as no column. Serializers and
+        `on_send` work per record and are not called. A record batch with a row that cannot be sent
+        is refused as a whole, with those after it.
 
-        Raises: InvalidArgument, RecordRejected: names the column or row; BufferFullError, ClosedError;
-        ConfigurationError: without pyarrow. The result has the errors of deliveries, by row of all the data.
+        Raises: ConfigurationError: without pyarrow; InvalidArgument, RecordRejected: names column
+        or row; BufferFullError, ClosedError. The result has delivery errors by row of all data.
         """
         self._check_open()
         return await send_rows(self._core, topic, data)
 
     async def submit_arrow(self, topic: str, batch: pa.RecordBatch) -> ArrowDelivery:
-        """Accept the rows of a record batch as `send_arrow` does, waiting only for room in the buffer; await the
-        returned delivery for the result.
+        """Accept the rows of a record batch as `send_arrow` does, waiting only for room in the
+        buffer; await the returned delivery for the result.
 
         A call that is cancelled or fails while it waits for room has accepted the rows before that.
 
@@ -373,18 +378,20 @@ class Producer(Owner, Generic[K, V]):
         *,
         since: Positions | None = None,
     ) -> Transaction:
-        """A transaction: `async with producer.transaction() as tx:` commits at its end, and aborts on an exception or a
-        cancellation. Every record that the producer accepts meanwhile is part of it, from any task.
+        """A transaction: `async with producer.transaction() as tx:` commits at its end, aborts on
+        an exception or a cancellation. Records accepted meanwhile, from any task, are part of it.
 
-        With a `reader` (a consumer with a `group_id`), its offsets are part of it, too. The records that it returns
-        within the block, or since its positions were `since` (its `positions()`), are committed as its group's offsets;
-        when the transaction aborts, the reader rewinds, and returns the same records again. When it is not known
-        whether the coordinator committed (TransactionFailed, FencedError), the reader resumes from the committed
-        offsets once that is known: at the latest when a new producer with the same transactional id has started.
+        With a `reader` (a consumer with a `group_id`), its offsets are part of it, too. The records
+        that it returns within the block, or since its positions were `since` (its `positions()`),
+        are committed as its group's offsets; when the transaction aborts, the reader rewinds, and
+        returns the same records again. When it is not known whether the coordinator committed
+        (TransactionFailed, FencedError), the reader resumes from the committed offsets once that is
+        known: at the latest when a new producer with the same transactional id has started.
 
-        Raises: ConfigurationError: there is no transactional_id. Entering it: TransactionStateError: another one is
-        open; ClosedError: not started, or closed. Leaving it: TransactionAborted: repeat its work in a new one;
-        FencedError: a newer instance has taken over; TransactionFailed: the producer cannot continue.
+        Raises: ConfigurationError: there is no transactional_id. Entering it:
+        TransactionStateError: another one is open; ClosedError: not started, or closed. Leaving it:
+        TransactionAborted: repeat its work in a new one; FencedError: a newer instance has taken
+        over; TransactionFailed: the producer cannot continue.
         """
         transactions = self._transactions
         if transactions is None:
@@ -401,12 +408,12 @@ class Producer(Owner, Generic[K, V]):
     # --- all records ------------------------------------------------------------------------------------------------
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Send the records accepted before this call without a linger, and wait until each is acknowledged or fails.
+        """Send records accepted so far without a linger; wait until each is acknowledged or fails.
 
         `timeout` in seconds; None: the delivery timeout.
 
-        Raises: RequestTimedOut: the timeout ended; the records are still being delivered. ClosedError: not started, or
-        closed.
+        Raises: RequestTimedOut: the timeout ended; the records are still being delivered.
+        ClosedError: not started, or closed.
         """
         self._check_open()
         limit = self.config.delivery_timeout + LAST_SECONDS if timeout is None else timeout
@@ -431,25 +438,26 @@ class Producer(Owner, Generic[K, V]):
         return len(self._line)
 
     def health(self) -> ProducerHealth:
-        """The state of the producer now: buffered and waiting records, their age, and the last error. It costs no
-        request, and is available before the start and after the end, on the producer's loop."""
+        """The producer's state now: buffered and waiting records, their age, and the last error. It
+        costs no request, and is available before the start and after the end, on its loop."""
         return self._core.health(running=self._started and not self._closed and not self._client.closed)
 
     def events(self, *, limit: int = LIMIT) -> EventStream[ProducerEvent]:
         """Stream the producer's events from now on: `async for event in producer.events()`.
 
-        The events are batches that failed, a buffer that is full and free again, brokers that throttle, leaders that
-        moved, another producer id or epoch, a transaction that has to be aborted, and the failure of the producer. The
-        stream may be opened before `start()`, and ends when the producer is closed or has failed. `limit` events
-        (default 1,000) are kept for a busy listener; then the oldest are dropped, and counted in `dropped`. There are
-        no events per record, and none without a listener.
+        The events are batches that failed, a buffer that is full and free again, brokers that
+        throttle, leaders that moved, another producer id or epoch, a transaction that has to be
+        aborted, and the failure of the producer. The stream may be opened before `start()`, and
+        ends when the producer is closed or has failed. `limit` events (default 1,000) are kept for
+        a busy listener; then the oldest are dropped, and counted in `dropped`. There are no events
+        per record, and none without a listener.
         """
         return self._events.listen(limit=limit)
 
     def purge(self) -> int:
-        """Drop the records that wait to be sent, and return their number; batches in flight are not affected.
+        """Drop records that wait to be sent; return their number. Batches in flight are unaffected.
 
-        Their deliveries fail with DeliveryFailed, stage "purged", and are not logged. Calls that wait for room resume.
+        They fail with DeliveryFailed, stage "purged", unlogged. Calls that wait for room resume.
 
         Raises: ClosedError: not started, or closed.
         """
@@ -468,7 +476,7 @@ class Producer(Owner, Generic[K, V]):
     async def partitions_for(self, topic: str) -> int:
         """The number of a topic's partitions, from the metadata.
 
-        Raises: KafkaError: the topic does not exist, is not allowed, or there is no metadata in time.
+        Raises: KafkaError: the topic does not exist, is not allowed, or has no metadata in time.
         """
         self._check_open()
         return await self._core.topics.partitions_for(topic)

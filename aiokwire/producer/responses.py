@@ -57,8 +57,8 @@ def verdict_of(
 ) -> Verdict:
     """What an error code (0: none) means for a batch of `count` records.
 
-    `earlier_unresolved`: an earlier batch of its partition is queued or in flight, and causes the gap in the sequence.
-    `transactional`: only the coordinator assigns a new epoch, after the transaction, so a broken sequence ends it.
+    `earlier_unresolved`: an earlier batch, queued or in flight, causes the gap in the sequence.
+    `transactional`: a broken sequence ends the transaction: only the coordinator raises its epoch.
     """
     known = ErrorCode.of(code)
     if known != code:

@@ -2,8 +2,8 @@
 
     accumulator --on_open, on_sealed, on_urgent--> scheduler --pump--> senders (one per broker)
 
-The rules are in `planning.py`. Everything here runs on the loop without waiting; the timer and the end of a turn are
-the only delays.
+The rules are in `planning.py`. Everything here runs on the loop without waiting; the timer and the
+end of a turn are the only delays.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class BatchScheduler:
         expire: Callable[[float], None],
         on_pumped: Callable[[], None],
     ) -> None:
-        """`linger` in seconds. `new_sender(node_id)` starts a sender. `refresh(topic, reason)` is called when a
-        partition has no leader, `expire(now)` when the timer fires, `on_pumped()` after each pump."""
+        """`linger` in seconds. `new_sender(node_id)` starts a sender. `refresh(topic, reason)`: a
+        partition has no leader; `expire(now)`: the timer fires; `on_pumped()` after each pump."""
         self._accumulator = accumulator
         self._idempotence = idempotence
         self._linger = linger
@@ -167,7 +167,7 @@ class BatchScheduler:
             del opened[partition]
 
     def _seal_due(self) -> bool:
-        """Seal the due batches that can be sent at once; the others grow. Return whether there were any."""
+        """Seal due batches that can be sent at once; others grow. Return whether there were any."""
         sealed = False
         for partition, batch in list(self._due.items()):
             if partition.open is not batch:

@@ -1,8 +1,8 @@
-"""Sends the sealed batches of the partitions that one broker leads, in several Produce requests at a time.
+"""Sends sealed batches of partitions that one broker leads, in several Produce requests at a time.
 
-`pump` sends what needs no wait (the connection is ready, nothing is to be compressed) in the same turn of the loop. The
-sender's task does the rest: connecting, compressing in a thread, waiting for a paused socket. `responses.py` decides
-what a response means, `batch_results.py` acts on it.
+`pump` sends what needs no wait (the connection is ready, nothing is to be compressed) in the same
+turn of the loop. The sender's task does the rest: connecting, compressing in a thread, waiting for
+a paused socket. `responses.py` decides what a response means, `batch_results.py` acts on it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _entries(answer: produce.ProduceResponse) -> Entries:
 
 
 class Slices:
-    """Jobs for many partitions: one step of the oldest job in each turn of the loop, so that other callbacks run."""
+    """Jobs for many partitions: a step of the oldest in each loop turn, so other callbacks run."""
 
     def __init__(self) -> None:
         self._jobs: collections.deque[Iterator[None]] = collections.deque()
@@ -89,8 +89,8 @@ class Slices:
 
 
 class Sending:
-    """A Produce request in flight, used like a future: it handles the response in the turn of the loop in which it
-    arrives, so that the batches that wait for it are sent in the same turn."""
+    """A Produce request in flight, used like a future: it handles the response in the turn of the
+    loop in which it arrives, so that the batches that wait for it are sent in the same turn."""
 
     __slots__ = ("_load", "_sender")
 
@@ -111,7 +111,7 @@ class Sending:
             asyncio.get_running_loop().call_exception_handler(context)
 
     def set_exception(self, error: BaseException) -> None:
-        """Handle the loss of the request a turn later: the connection that calls this is closing."""
+        """Handle the request's loss a turn later: the connection that calls this is closing."""
         asyncio.get_running_loop().call_soon(self._sender.on_loss, self._load, error)
 
 
@@ -139,7 +139,7 @@ class SenderParts:
 
 
 class Sender:
-    """Sends the batches of the partitions that one broker leads, partly in a task of its own; on the loop."""
+    """Sends batches of partitions that one broker leads, partly in its own task; on the loop."""
 
     def __init__(self, node_id: int, parts: SenderParts) -> None:
         config = parts.config
@@ -270,7 +270,7 @@ class Sender:
         self._results.give_up(partition, batch, failed)
 
     def _prepare(self, connection: Connection, load: Load) -> Load:
-        """Convert batches to the format of this broker and number them; batches that it cannot take fail."""
+        """Convert batches to this broker's format and number them; those it cannot take fail."""
         version = connection.versions.pick(produce.ProduceRequest)
         magic = planning.format_of(version)
         idempotence = self._idempotence
@@ -349,7 +349,7 @@ class Sender:
         self._handle(load, error if isinstance(error, Exception) else ConnectionFailed(str(error), stage="ready"))
 
     def _handle(self, load: Load, outcome: produce.ProduceResponse | Exception) -> None:
-        """Handle it at once, unless it has many batches, or earlier responses of this broker are not handled."""
+        """Handle it at once, unless it has many batches or the broker's earlier responses wait."""
         if len(load) > AT_ONCE or self._in_slices_now:
             self._in_slices_now += 1
             self._parts.slices.add(self._in_slices(load, outcome))
@@ -469,7 +469,7 @@ class Sender:
                 self._connection = None
 
     async def _on_unreachable(self, error: KafkaError) -> None:
-        """Set the error of each waiting batch, request newer metadata, and pause: there is no connection."""
+        """Set each waiting batch's error, request newer metadata, and pause: no connection."""
         load, self._load = self._load, []
         self._lose(load, error)
         for partition in list(self.ready):

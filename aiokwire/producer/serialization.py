@@ -1,7 +1,7 @@
 """Runs the serializers and the `on_send` hook on each record before it is accepted.
 
-`producer.py` uses it only with serializers or `on_send`: without them the accumulator's compiled methods accept records
-directly.
+`producer.py` uses it only with serializers or `on_send`: without them the accumulator's compiled
+methods accept records directly.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RecordSerializer:
         return self._key is not None or self._value is not None or self._hooks is not None
 
     def serialize(self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None) -> Any:
-        """Return (value, key, headers) for the accumulator, or an awaitable of them if a serializer is asynchronous.
+        """Return (value, key, headers) for the accumulator; an awaitable if a serializer is async.
 
         Raises: InvalidArgument: a serializer failed.
         """

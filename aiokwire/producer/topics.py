@@ -1,6 +1,6 @@
 """The topics of a producer: their partitions, leaders and message formats.
 
-Follows the client's metadata; reports partitions with batches to send, and batches whose topic cannot be found.
+Follows the metadata; reports partitions with batches to send, and batches whose topic is not found.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Hints = list[tuple[Partition, produce.LeaderIdAndEpoch]]  # the leaders that one
 class Topics:
     """Keeps the accumulator's topics in line with the metadata.
 
-    `on_ready(partition)`: it has batches and a leader; `on_unknown(batch, error)`: the topic of a batch is not found.
+    `on_ready(partition)`: it has batches and a leader; `on_unknown(batch, error)`: no such topic.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Topics:
         self._followed = client.cluster  # the last snapshot that was applied
 
     async def resolve(self, topic: Topic) -> None:
-        """Find a new topic's partitions, and place the records that wait for them, or fail these with the reason."""
+        """Find a new topic's partitions; place waiting records, or fail them with the reason."""
         try:
             await self._found(topic.name)
         except KafkaError as error:
@@ -89,7 +89,7 @@ class Topics:
         return topic
 
     async def _learn_formats(self, cluster: Cluster, name: str) -> None:
-        """Get the versions of one leader before the first record is encoded; the others follow with their batches."""
+        """Get a leader's versions before the first encoding; others follow with their batches."""
         for partition in cluster.topics[name].partitions:
             if partition.leader >= 0 and partition.leader not in self._formats:
                 try:
@@ -147,7 +147,7 @@ class Topics:
 
     @contextmanager
     def gather(self, hints: Hints) -> Generator[None]:
-        """Collect the hints of a response that is handled in several turns: each update looks at all partitions."""
+        """Collect the hints of a response handled in turns: each update looks at all partitions."""
         self._hints = hints
         try:
             yield

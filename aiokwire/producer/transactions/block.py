@@ -55,8 +55,9 @@ def _offset(place: OffsetAndMetadata | None) -> int | None:
 class Transaction:
     """One transaction: `async with producer.transaction() as tx`.
 
-    Records that the producer accepts within the block are part of it. The end of the block commits; an exception or a
-    cancellation aborts it, and leaves the block. `read_committed` readers see its records after the commit only.
+    Records that the producer accepts within the block are part of it. The end of the block commits;
+    an exception or a cancellation aborts it, and leaves the block. `read_committed` readers see its
+    records after the commit only.
     """
 
     def __init__(
@@ -106,13 +107,14 @@ class Transaction:
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata | str
     ) -> None:
-        """Commit a group's offsets with this transaction: each is the offset of the next record to read.
+        """Commit a group's offsets with this transaction: each that of the next record to read.
 
-        `group` is the consumer's group metadata, so that a member that lost its partitions is refused; or the group
-        id, without this check.
+        `group` is the consumer's group metadata, so that a member that lost its partitions is
+        refused; or the group id, without this check.
 
-        Raises: TransactionAborted: let this error leave the block, which aborts. FencedError, TransactionFailed: the
-        producer must stop. TransactionStateError: the transaction has ended. InvalidArgument.
+        Raises: TransactionAborted: let this error leave the block, which aborts. FencedError,
+        TransactionFailed: the producer must stop. TransactionStateError: the transaction has ended.
+        InvalidArgument.
         """
         driver, transaction = self._began()
         await driver.send_offsets(transaction, checked_offsets(offsets), checked_group(group))
@@ -120,7 +122,7 @@ class Transaction:
     async def abort(self) -> None:
         """Abort now; the block continues, but cannot send any more, and its end does nothing.
 
-        Raises: FencedError, TransactionFailed: the coordinator could not be reached or refused; the producer must stop.
+        Raises: FencedError, TransactionFailed: no answer or a refusal; the producer must stop.
         """
         driver, transaction = self._began()
         self.aborted = True

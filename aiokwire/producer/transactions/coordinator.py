@@ -58,7 +58,7 @@ class TransactionCoordinatorClient:
         self.transaction_v2 = transaction_v2
 
     async def obtain_identity(self, deadline: Deadline) -> None:
-        """InitProducerId: from the second time on with the present identity, which does not fence a newer instance."""
+        """InitProducerId: later ones with the present identity, which fences no newer instance."""
         request, choose = requests.initialize(self._me, self._config.transaction_timeout_ms)
         answer = await self._ask(request, self._noting_v2(choose), self._coordinator, deadline, requests.code_of)
         try:
@@ -91,7 +91,7 @@ class TransactionCoordinatorClient:
         await self._ask(request, version, to, deadline, requests.codes_of_offsets)
 
     async def partitions(self, deadline: Deadline) -> set[TopicPartition] | None:
-        """DescribeTransactions: the partitions that the open transaction has written to; None before Kafka 3.0."""
+        """DescribeTransactions: partitions that the transaction wrote to; None before Kafka 3.0."""
         request, version = requests.describe(self._me)
         try:
             answer = await self._ask(request, version, self._coordinator, deadline, requests.codes_of_description)
@@ -102,9 +102,9 @@ class TransactionCoordinatorClient:
         return requests.partitions_of(answer)
 
     async def has_timed_out(self, deadline: Deadline) -> bool:
-        """Whether the coordinator aborted the transaction after its timeout (KIP-588); False before Kafka 3.0.
+        """Whether the coordinator aborted it after its timeout (KIP-588); False before Kafka 3.0.
 
-        If so, the producer adopts the coordinator's identity, for `obtain_identity` to raise its epoch.
+        If so, the producer adopts the coordinator's identity; `obtain_identity` raises its epoch.
         """
         request, version = requests.describe(self._me)
         while True:

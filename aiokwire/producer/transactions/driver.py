@@ -1,7 +1,7 @@
 """Drives the transactions of one producer (KIP-98, 360, 447, 588, 654, 890).
 
-Only `Transactions` fires the machine in `states.py`. It calls the coordinators through `coordinator.py`, and
-`block.py` is its public side. The senders ask it whether a batch may be sent, the batch results report failures to it.
+Only `Transactions` fires the machine in `states.py`. It calls `coordinator.py`; `block.py` is its
+public side. Senders ask it whether a batch may be sent, batch results report failures to it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ QUIET_SHARE = 0.5
 
 
 class Transactions:
-    """The driver of one producer's transactions (Java: `TransactionManager`); on the producer's loop."""
+    """The driver of one producer's transactions (Java: `TransactionManager`); on its loop."""
 
     def __init__(
         self,
@@ -70,9 +70,10 @@ class Transactions:
         on_writable: Callable[[], None],
         on_identity: Callable[[int, int], None],
     ) -> None:
-        """`joins`: a shared transaction to write to (`shared.py`). `flush()` delivers the accepted records,
-        `fail_unsent(error)` fails the batches that are not in flight, `fail_all(error)` all. `on_writable()` is called
-        when more partitions may be written, `on_identity(producer_id, producer_epoch)` with a new producer id."""
+        """`joins`: a shared transaction to write to (`shared.py`). `flush()` delivers the accepted
+        records, `fail_unsent(error)` fails the batches that are not in flight, `fail_all(error)`
+        all. `on_writable()` is called when more partitions may be written,
+        `on_identity(producer_id, producer_epoch)` with a new producer id."""
         self.identity = TransactionalIdentity(self.may_write, on_identity)
         self.ended: KafkaError | None = None  # why no more batches of the present transaction are sent
         self._client = client
@@ -153,7 +154,7 @@ class Transactions:
     # --- begin and end ------------------------------------------------------------------------------------------------
 
     async def initialize(self) -> None:
-        """Obtain producer id and epoch; this fences the previous instance, and aborts its transaction.
+        """Obtain producer id and epoch; fence the previous instance, and abort its transaction.
 
         Raises: KafkaError: the coordinator refuses, or does not answer in time.
         """
@@ -176,7 +177,7 @@ class Transactions:
     def begin(self) -> OpenTransaction:
         """Open a transaction.
 
-        Raises: TransactionStateError: another one is open; FencedError, TransactionFailed: the producer has failed.
+        Raises: TransactionStateError: one is open; FencedError, TransactionFailed: producer failed.
         """
         self.check()
         if self.state is not TransactionState.READY:
@@ -191,10 +192,10 @@ class Transactions:
         return self._transaction
 
     async def commit(self, transaction: OpenTransaction) -> None:
-        """Deliver the accepted records, then commit. A cancellation before EndTxn leaves the transaction to be aborted;
-        after that, the commit ends first.
+        """Deliver the accepted records, then commit. A cancellation before EndTxn leaves the
+        transaction to be aborted; after that, the commit ends first.
 
-        Raises: TransactionAborted: it was aborted, because a part was lost; FencedError, TransactionFailed: fatal.
+        Raises: TransactionAborted: a part was lost; FencedError, TransactionFailed: fatal.
         """
         self._require(transaction)
         if self.state is TransactionState.IN_TRANSACTION:
@@ -228,8 +229,8 @@ class Transactions:
         self._lose(error)
 
     async def abort(self, transaction: OpenTransaction, timeout: float | None = None) -> None:
-        """Abort; records that are not delivered fail with TransactionAborted. It ends within the transaction timeout,
-        cancelled or not. A failure makes the state fatal, and is logged."""
+        """Abort; records that are not delivered fail with TransactionAborted. It ends within the
+        transaction timeout, cancelled or not. A failure makes the state fatal, and is logged."""
         if transaction is not self._transaction or not self._machine.can(TransactionEvent.ABORT):
             return
         self._fire(TransactionEvent.ABORT)
@@ -311,7 +312,7 @@ class Transactions:
         raise transaction.deadline.error()
 
     async def _check_time(self, transaction: OpenTransaction) -> None:
-        """Raises: RequestTimedOut: the coordinator aborted it after its timeout (KIP-588); the next identity is set."""
+        """Raises: RequestTimedOut: aborted after its timeout (KIP-588); next identity is set."""
         if not transaction.touched or not transaction.deadline.expired:
             return
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: describing the transaction")
@@ -321,8 +322,8 @@ class Transactions:
             raise RequestTimedOut(f"the coordinator aborted it when it was open longer than {limit}")
 
     def _may_have_timed_out(self, action: ErrorAction) -> bool:
-        """Whether "fenced" may mean that the coordinator aborted the transaction after its timeout (KIP-588); the abort
-        then finds out."""
+        """Whether "fenced" may mean that the coordinator aborted the transaction after its timeout
+        (KIP-588); the abort then finds out."""
         return action is ErrorAction.FENCED and self._transaction is not None and self._transaction.deadline.expired
 
     async def _commit(self, transaction: OpenTransaction) -> None:
@@ -378,8 +379,8 @@ class Transactions:
             await self._coordinator.obtain_identity(deadline)
 
     async def _is_quiet(self, limit: float) -> bool:
-        """Wait until no batch or request of the transaction is in flight, so that none arrives after its end; return
-        whether that was within `limit` seconds."""
+        """Wait until no batch or request of the transaction is in flight, so that none arrives
+        after its end; return whether that was within `limit` seconds."""
         assert self.ended is not None
         with anyio.move_on_after(limit):
             while True:

@@ -1,4 +1,4 @@
-"""What a broker's error code means for a transaction: one table by API and code; `driver.py` acts on it."""
+"""What an error code means for a transaction: one table by API and code; `driver.py` acts on it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def action_for(api: ApiKey, code: int) -> ErrorAction:
 
 
 def most_severe(api: ApiKey, codes: Iterable[tuple[int, str]]) -> tuple[ErrorAction, int, str]:
-    """The most severe of a response's codes, each with its subject: the action, the code, the subject."""
+    """The most severe of a response's codes with subjects: the action, the code, the subject."""
     found = [(action_for(api, code), code, about) for code, about in codes]
     return max(found, key=lambda each: each[0], default=(ErrorAction.DONE, 0, ""))
 
@@ -132,8 +132,8 @@ def action_for_error(api: ApiKey, error: KafkaError) -> ErrorAction:
 def explain_refusal(error: BrokerError, timeout: float) -> KafkaError:
     """The error for records of a refused batch; `timeout` of transactions in seconds.
 
-    A leader's INVALID_PRODUCER_EPOCH is not final: the coordinator raises the epoch also when it aborts a transaction
-    after its timeout.
+    A leader's INVALID_PRODUCER_EPOCH is not final: the coordinator raises the epoch also when it
+    aborts a transaction after its timeout.
     """
     if error.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
         return error
@@ -145,7 +145,7 @@ def explain_refusal(error: BrokerError, timeout: float) -> KafkaError:
 
 
 def fatal_error(who: str, action: ErrorAction, error: KafkaError, timeout: float, consequence: str) -> KafkaError:
-    """The error with which a producer ends; `timeout` of transactions in seconds, `consequence` for the message."""
+    """The error that ends a producer; transaction `timeout` in seconds, `consequence` as text."""
     reason = error.with_traceback(None)
     fatal: KafkaError
     if action is ErrorAction.FENCED:

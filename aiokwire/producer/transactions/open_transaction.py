@@ -44,10 +44,10 @@ class OpenTransaction:
 
 
 async def run_to_the_end(client: Client, work: Callable[[], Awaitable[None]], name: str) -> None:
-    """Run `work`, which has its own deadline, to its end; deliver a cancellation of the caller afterwards.
+    """Run `work`, which has a deadline, to its end; deliver the caller's cancellation afterwards.
 
-    A shielded scope holds back anyio's cancellations only, not those of `asyncio.timeout` or `Task.cancel()`: so the
-    work runs in a task of the client.
+    A shielded scope holds back anyio's cancellations only, not those of `asyncio.timeout` or
+    `Task.cancel()`: so the work runs in a task of the client.
     """
     done = anyio.Event()
 

@@ -1,4 +1,4 @@
-"""The requests of a transaction and the codes of their responses: plain functions, used by `coordinator.py`."""
+"""A transaction's requests and their responses' codes: plain functions for `coordinator.py`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def max_produce_version(transaction_v2: bool) -> int | None:
 
 
 def initialize(me: ProducerIdentity, timeout_ms: int) -> tuple[init_producer_id.InitProducerIdRequest, Chooser]:
-    """Request producer id and epoch; an id of -1 fences the present owner of the transactional id."""
+    """Request producer id and epoch; an id of -1 fences the transactional id's present owner."""
     request = init_producer_id.InitProducerIdRequest(**me._asdict(), transaction_timeout_ms=timeout_ms)
 
     def version(versions: ApiVersions) -> int:
@@ -107,7 +107,7 @@ def commit_offsets(
     *,
     transaction_v2: bool,
 ) -> tuple[txn_offset_commit.TxnOffsetCommitRequest, Chooser]:
-    """Offsets that take effect with the commit. The request names the member unless the broker does not check it."""
+    """Offsets that take effect with the commit; names the member if the broker checks it."""
     topics: dict[str, list[txn_offset_commit.TxnOffsetCommitRequestPartition]] = {}
     for (topic, partition), offset in offsets.items():
         entry = txn_offset_commit.TxnOffsetCommitRequestPartition(
@@ -172,10 +172,10 @@ def codes_of_description(answer: describe_transactions.DescribeTransactionsRespo
 def identity_after_timeout(
     me: ProducerIdentity, answer: describe_transactions.DescribeTransactionsResponse, *, transaction_v2: bool
 ) -> ProducerIdentity | None:
-    """The identity of a producer whose transaction the coordinator aborted after its timeout (KIP-588), or None.
+    """A producer's identity after its transaction was aborted on timeout (KIP-588), or None.
 
-    The coordinator raises the epoch by one; with transaction V2, which raises it with each end, by two. An instance
-    that takes over while the transaction is open raises the epoch once more.
+    The coordinator raises the epoch by one; with transaction V2, which raises it with each end, by
+    two. An instance that takes over while the transaction is open raises the epoch once more.
     """
     for state in answer.transaction_states:
         is_ours = state.transaction_state == "CompleteAbort" and state.producer_id == me.producer_id

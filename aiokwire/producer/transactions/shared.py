@@ -1,9 +1,9 @@
 """One transaction of several producers, in any processes; `SharedTransactions` opens and ends it.
 
-    SharedTransactions.open() -> ticket -> Producer(joins=ticket) in each process -> .commit(ticket), .abort(ticket)
+    open() -> ticket -> Producer(joins=ticket) in each process -> commit(ticket), abort(ticket)
 
-The producers share one producer id and epoch. A partition may have one writer only, because the writer counts its
-sequence. The next `open` with the same transactional id fences all earlier producers, and aborts what they left open.
+The producers share producer id and epoch. A partition may have one writer only: it counts the
+sequence. The next `open` with the same id fences earlier producers and aborts what they left open.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 
 class TransactionTicket(NamedTuple):
-    """The identity with which a producer joins a shared transaction; it can be sent to other processes."""
+    """A producer's identity to join a shared transaction; it can be sent to other processes."""
 
     transactional_id: str
     producer_id: int
@@ -41,7 +41,7 @@ class JoinedCoordinatorClient(TransactionCoordinatorClient):
         self._ticket = ticket
 
     async def obtain_identity(self, deadline: Deadline) -> None:
-        """Adopt the ticket's identity, also after a broken sequence, whose error then ends the transaction."""
+        """Adopt the ticket's identity, also if a sequence broke: its error ends the transaction."""
         ticket = self._ticket
         self.adopt(ticket.producer_id, ticket.producer_epoch, transaction_v2=ticket.transaction_v2)
 
@@ -54,7 +54,7 @@ class JoinedCoordinatorClient(TransactionCoordinatorClient):
 
 
 class SharedTransactions:
-    """Opens and ends the transactions of one transactional id, one after the other, on a started client."""
+    """Opens and ends the transactions of one transactional id, in turn, on a started client."""
 
     def __init__(self, client: Client, config: ProducerConfig) -> None:
         """`config` has the transactional id."""
@@ -64,7 +64,7 @@ class SharedTransactions:
         self._coordinator = TransactionCoordinatorClient(client, config, self._identity)
 
     async def open(self) -> TransactionTicket:
-        """Fence the earlier producers of the transactional id, abort their transaction, and obtain a new epoch.
+        """Fence earlier producers of the transactional id, abort its transaction, get a new epoch.
 
         Raises: KafkaError: the coordinator refuses, or does not answer in time.
         """
@@ -84,10 +84,10 @@ class SharedTransactions:
         group: GroupMetadata,
         wrote: Collection[TopicPartition] | None = None,
     ) -> None:
-        """Commit with a group's offsets, after every producer that joined has delivered all of its records.
+        """Commit with a group's offsets, after all joined producers have delivered their records.
 
-        `wrote`: the partitions that the producers report; when another one was written to, the commit fails. After an
-        error the transaction may be committed: the group's offsets show it, once the next `open` is done.
+        `wrote`: the partitions that the producers report; the commit fails if another was written
+        to. After an error it may be committed: the group's offsets show it after the next `open`.
 
         Raises: FencedError: another `open` has followed; KafkaError.
         """
@@ -106,9 +106,9 @@ class SharedTransactions:
     async def abort(self, ticket: TransactionTicket) -> None:
         """Abort, and fence producers that joined and still write; do nothing after another `open`.
 
-        InitProducerId does it: after EndTxn the first protocol of transactions would accept late batches.
+        InitProducerId does it: after EndTxn the first transaction protocol accepts late batches.
 
-        Raises: KafkaError: the coordinator does not answer; it aborts by itself after the transaction timeout.
+        Raises: KafkaError: no answer; the coordinator aborts after the transaction timeout.
         """
         self._adopt(ticket)
         try:

@@ -1,4 +1,4 @@
-"""The states, events and transitions of a transactional producer; `Transactions` fires the events."""
+"""States, events and transitions of a transactional producer; `Transactions` fires the events."""
 
 from __future__ import annotations
 
