@@ -6,7 +6,7 @@ fetcher          tasks that send fetches        fetch_handler      applies a fet
 fetch_plan       what to fetch next             fetch_session      incremental fetches (KIP-227)
 fetch_responses  request and verdicts           fetch_buffer       fetched, not yet delivered
 positions        state of one partition         position_updater   metadata, lookups, validation
-offset_reset     applies the reset policy       parts              creates and connects the components
+offset_reset     applies the reset policy       parts              creates and connects components
 commits          commits offsets                processed          what the application has finished
 rebalance_handler  applies a rebalance          listener           the user's rebalance listener
 health           why a partition waits          stall_monitor      reports stalled partitions

@@ -42,8 +42,8 @@ NO_GROUP: Final = "offsets are committed for a group: give the consumer a group_
 class OffsetMethods:
     """A mixin with the positions, committed offsets and log ends of `Consumer`.
 
-    Uses only the attributes that its own constructor sets. A mixin instead of a collaborator, because delegation would
-    need each of its 21 documented public methods twice.
+    Uses only the attributes that its own constructor sets. A mixin instead of a collaborator,
+    because delegation would need each of its 21 documented public methods twice.
     """
 
     def __init__(self, parts: ConsumerParts, offsets: GroupOffsets | None, commits: Commits | None) -> None:
@@ -74,16 +74,16 @@ class OffsetMethods:
         self._reader.buffer.notify()
 
     async def seek_to_beginning(self, *partitions: TopicPartition, timeout: float | None = None) -> None:
-        """Continue at the first available record, looked up now; without arguments in all partitions.
+        """Continue at the first available record, looked up now; by default in all partitions.
 
-        Raises: RequestTimedOut: a leader did not respond in time; and the error of a partition that cannot be read.
+        Raises: RequestTimedOut: a leader did not respond; and the error of an unreadable partition.
         """
         await self._seek_to(OffsetReset.EARLIEST, partitions, timeout)
 
     async def seek_to_end(self, *partitions: TopicPartition, timeout: float | None = None) -> None:
         """Continue with records that are written from now on; without arguments in all partitions.
 
-        Raises: RequestTimedOut: a leader did not respond in time; and the error of a partition that cannot be read.
+        Raises: RequestTimedOut: a leader did not respond; and the error of an unreadable partition.
         """
         await self._seek_to(OffsetReset.LATEST, partitions, timeout)
 
@@ -102,8 +102,8 @@ class OffsetMethods:
     async def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
         """Return the offset of the next record to deliver; waits while it is being looked up.
 
-        Raises: NoOffset: there is none, and `auto_offset_reset` is "none"; RequestTimedOut; InvalidArgument: the
-        partition is not assigned.
+        Raises: NoOffset: there is none, and `auto_offset_reset` is "none"; RequestTimedOut;
+        InvalidArgument: the partition is not assigned.
         """
         self._check_open()
         state = self._state(partition)
@@ -112,18 +112,18 @@ class OffsetMethods:
         raise RequestTimedOut(f"the position of {partition} was not found in time: {state!r}")
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Return the offsets from the position to the end that the last fetch reported; None before the first fetch."""
+        """Return the offsets from the position to the last reported end; None before any fetch."""
         return self._state(partition).lag
 
     @property
     def memory_in_use(self) -> int:
-        """Bytes that were fetched and not delivered, and those that fetches in flight may return; `fetch_memory` bounds
-        their sum."""
+        """Bytes that were fetched and not delivered, and those that fetches in flight may return;
+        `fetch_memory` bounds their sum."""
         return self._fetcher.in_use
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Neither deliver nor fetch records; without arguments of all partitions. Positions and buffered records are
-        kept."""
+        """Neither deliver nor fetch records; without arguments of all partitions. Positions and
+        buffered records are kept."""
         for state in self._states(partitions):
             state.pause()
             self._reader.buffer.set_aside(state)
@@ -142,15 +142,15 @@ class OffsetMethods:
     # --- the group's offsets ------------------------------------------------------------------------------------------
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return for each assigned partition the offset after the last delivered record; None while its first position
-        is being looked up. A snapshot, for `rewind` and `commit`."""
+        """Return for each assigned partition the offset after the last delivered record; None while
+        its first position is being looked up. A snapshot, for `rewind` and `commit`."""
         return {tp: state.committable for tp, state in self._subscription.states.items()}
 
     def rewind(self, positions: Mapping[TopicPartition, int | OffsetAndMetadata | None]) -> None:
         """Go back to a snapshot of `positions()`, so that the same records are delivered again.
 
-        None means the partition's first position. Partitions that are no longer assigned are left out; one that is
-        already at its offset keeps its fetched records.
+        None means the partition's first position. Partitions that are no longer assigned are left
+        out; one that is already at its offset keeps its fetched records.
 
         Raises: InvalidArgument: a value is not an offset.
         """
@@ -170,11 +170,11 @@ class OffsetMethods:
             self.rewind({held.state.tp: held.position})
 
     def resume_from_committed(self, positions: Mapping[TopicPartition, int | OffsetAndMetadata | None]) -> None:
-        """Continue at the committed offsets, once no open transaction can change them; without one, as `rewind`.
+        """Continue at committed offsets once no transaction can change them; if none, as `rewind`.
 
-        For use after a transaction with an unknown outcome: no record is processed twice, and none is skipped.
+        After a transaction with an unknown outcome: no record is processed twice, none is skipped.
 
-        Raises: InvalidArgument: a value is not an offset; ConfigurationError: there is no `group_id`.
+        Raises: InvalidArgument: a value is not an offset; ConfigurationError: no `group_id`.
         """
         self._group()
         for tp, where in checked_offsets(positions).items():
@@ -188,11 +188,11 @@ class OffsetMethods:
     async def committed(
         self, *partitions: TopicPartition, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Fetch the group's committed offsets, None for a partition without one; without arguments of all partitions.
+        """Fetch the group's committed offsets, None if there is none; by default of all partitions.
 
         With `read_committed` it waits for open transactions that may change them.
 
-        Raises: ConfigurationError: there is no `group_id`; BrokerError: the coordinator refuses; RequestTimedOut.
+        Raises: ConfigurationError: no `group_id`; BrokerError: a refused request; RequestTimedOut.
         """
         self._check_open()
         wanted = checked_partitions(partitions) if partitions else list(self._subscription.states)
@@ -202,28 +202,28 @@ class OffsetMethods:
     async def commit(self, offsets: Processed | None = None, *, timeout: float | None = None) -> None:
         """Commit positions to the group's coordinator and wait until it has stored them.
 
-        `offsets` is a record, several records of any partitions (the last one of each partition counts), or a mapping
-        of partitions to the offsets of the next records to read. A record commits the offset after it, with its leader
-        epoch (KIP-320). None commits the positions after the last delivered records.
+        `offsets` is a record, several records (the last of each partition counts), or a mapping of
+        partitions to the next offsets to read. A record commits the offset after it, with its
+        leader epoch (KIP-320). None commits the positions after the last delivered records.
 
-        Raises: CommitFailed: a partition is no longer assigned to this member; ConfigurationError: there is no
-        `group_id`; InvalidArgument: `offsets` is something else; BrokerError: the coordinator refuses; RequestTimedOut.
+        Raises: CommitFailed: a partition is no longer assigned; ConfigurationError: no `group_id`;
+        InvalidArgument: other `offsets`; BrokerError: a refused request; RequestTimedOut.
         """
         self._check_open()
         await self._committer().commit(self._to_commit(offsets), timeout=self._timeout(timeout))
 
     def commit_nowait(self, offsets: Processed | None = None) -> None:
-        """Commit in the background; a failure is logged. `offsets` is as for `commit`. Of calls made while a commit
-        is in flight, the last one counts for each partition.
+        """Commit in the background; a failure is logged. `offsets` is as for `commit`. Of calls
+        made while a commit is in flight, the last one counts for each partition.
 
-        Raises: ConfigurationError: there is no `group_id`; InvalidArgument: `offsets` is something else.
+        Raises: ConfigurationError: no `group_id`; InvalidArgument: `offsets` is something else.
         """
         self._check_open()
         self._committer().commit_soon(self._to_commit(offsets))
 
     def ack(self, record: ConsumerRecord[Any, Any]) -> None:
-        """Mark `record`, and all records before it in its partition, as processed: the automatic commit may cover them.
-        Has no effect if the partition was given up meanwhile.
+        """Mark `record`, and all records before it in its partition, as processed: the automatic
+        commit may cover them. Has no effect if the partition was given up meanwhile.
 
         Raises: ConfigurationError: there is no `group_id`; InvalidArgument: it is not a record.
         """
@@ -234,7 +234,7 @@ class OffsetMethods:
         self._committer().ack(*place)
 
     def group_metadata(self) -> GroupMetadata:
-        """Return the group, and the member and generation if there is one, for a transaction's offsets.
+        """Return the group, and the member and generation, if any, for a transaction's offsets.
 
         Ends automatic commits: only records that a transaction commits count as processed.
 
@@ -272,8 +272,8 @@ class OffsetMethods:
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Look up the offset of the next record to be written to each partition; with `read_committed`, the last stable
-        offset.
+        """Look up the offset of the next record to be written to each partition; with
+        `read_committed`, the last stable offset.
 
         Raises: BrokerError: a partition does not exist or is forbidden; RequestTimedOut.
         """
@@ -285,9 +285,9 @@ class OffsetMethods:
     ) -> Watermarks:
         """Return the low and the high watermark of a partition, whatever the isolation level.
 
-        `cached` returns those of the last fetch response, without a request, if the partition is assigned and was
-        fetched; those of a paused partition may be old. Otherwise they are looked up at the leader, within `timeout`
-        seconds (default: `default_api_timeout_ms`).
+        `cached` returns those of the last fetch response, without a request, if the partition is
+        assigned and was fetched; those of a paused partition may be old. Otherwise they are looked
+        up at the leader, within `timeout` seconds (default: `default_api_timeout_ms`).
 
         Raises: BrokerError: the partition does not exist or is forbidden; RequestTimedOut.
         """
@@ -308,10 +308,11 @@ class OffsetMethods:
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, Moment], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Look up the first record of each partition at or after its time (milliseconds since the epoch, or an aware
-        datetime); None if there is no such record.
+        """Look up the first record of each partition at or after its time (milliseconds since the
+        epoch, or an aware datetime); None if there is no such record.
 
-        Raises: BrokerError: a partition does not exist or is forbidden, or the broker is too old; RequestTimedOut.
+        Raises: BrokerError: a partition does not exist or is forbidden, or the broker is too old;
+        RequestTimedOut.
         """
         found = await self._list_offsets({tp: milliseconds(time) for tp, time in times.items()}, timeout)
         return {tp: offset if offset.offset >= 0 else None for tp, offset in found.items()}

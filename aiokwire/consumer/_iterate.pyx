@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """The delivery of records: the code that runs once per record and must cost nothing.
 
-A `Chunk` is one fetched batch of one partition until it is delivered; a `Feed` is the source of all readers of one
-consumer, `async for` included. Filled by `fetch_buffer`, drained by `reader`.
+A `Chunk` is one fetched batch of one partition until it is delivered; a `Feed` is the source of all
+readers of one consumer, `async for` included. Filled by `fetch_buffer`, drained by `reader`.
 """
 
 cimport cython
@@ -40,8 +40,8 @@ cdef double PATIENCE = 0.005
 cdef class Chunk:
     """A batch whose records are delivered one by one, or as lists.
 
-    Undecoded until `load`. `start` is the first wanted offset, `end` the position after its last record (and after
-    following batches that are not for the reader: control batches, aborted records).
+    Undecoded until `load`. `start` is the first wanted offset, `end` the position after its last
+    record (and following batches not for the reader: control batches, aborted records).
     """
 
     def __init__(self, partition, batch, int64_t start, int64_t end, Py_ssize_t size, lease):
@@ -64,7 +64,7 @@ cdef class Chunk:
         self.loaded = True
 
     cpdef bint is_short(self, int64_t records, Py_ssize_t size):
-        """Return whether it is decoded, or its batch needs no decompression and does not exceed the bounds."""
+        """Return whether it is decoded, or its batch is uncompressed and within the bounds."""
         cdef RecordBatch batch
         if self.loaded:
             return True
@@ -74,7 +74,7 @@ cdef class Chunk:
         return batch.codec == 0 and not batch.exceeds(records, size)
 
     cpdef Py_ssize_t decode(self, int64_t records, Py_ssize_t size) except -2:
-        """Decode a batch for which `is_short` is true and return the number of its records; -1 for any other.
+        """Decode a batch that `is_short` and return its number of records; -1 for any other.
 
         Raises: CorruptRecord: the bytes are damaged.
         """
@@ -85,7 +85,7 @@ cdef class Chunk:
         return self._stop
 
     def add_to(self, columns):
-        """Add the records that were not delivered to `Columns`, undecoded; none from `end` on if the chunk was cut.
+        """Add the undelivered records to `Columns`, undecoded; none from `end` on if it was cut.
 
         Raises: CorruptRecord: the bytes are damaged.
         """
@@ -126,7 +126,7 @@ cdef class Chunk:
 
     @property
     def last_taken(self):
-        """The offset of the record that was delivered last; -1 if none was, or the chunk was dropped."""
+        """The offset of the last delivered record; -1 if none was, or the chunk was dropped."""
         if self._index == 0 or self._records is None:
             return -1
         return self._records[self._index - 1].offset
@@ -158,10 +158,10 @@ cdef class Chunk:
 
 @cython.final
 cdef class Feed:
-    """The source of all readers: the chunk that is being delivered, and whether the loop is due a turn."""
+    """The source of all readers: the chunk being delivered, and whether the loop is due a turn."""
 
     def __init__(self, advance):
-        """`advance` is a coroutine function that returns the next record when the current chunk has none."""
+        """The coroutine function `advance` returns the next record when `current` has none."""
         self._advance = advance
         self._turn = Turn(self)
         self._look = LOOK
@@ -187,7 +187,7 @@ cdef class Feed:
             self.due = True
 
     cdef bint has_one(self):
-        """Return whether a record is available and may be delivered before the loop gets its turn."""
+        """Return whether a record is available and may be delivered before the loop's turn."""
         return not self.due and self.current is not None and self.current._index < self.current._stop
 
     cdef object take(self):
@@ -210,10 +210,10 @@ cdef class Feed:
 
 @cython.final
 cdef class Turn:
-    """The awaitable that every `__anext__` of a feed returns, always the same: creating an object for each record would
-    cost more than the rest of the step.
+    """The awaitable that every `__anext__` of a feed returns, always the same: creating an object
+    for each record would cost more than the rest of the step.
 
-    The record is taken when this is awaited, not when it is returned: an `__anext__` that is never awaited loses none.
+    The record is taken when this is awaited, not returned: an unawaited `__anext__` loses none.
     """
 
     def __init__(self, Feed feed not None):

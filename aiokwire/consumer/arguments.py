@@ -99,8 +99,8 @@ def checked_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata |
 
 
 def positions_after(records: Iterable[ConsumerRecord[Any, Any]]) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the offset to commit for each partition once all `records`, in any order, are processed: the one after its
-    last record, with that record's leader epoch (KIP-320).
+    """Return the offset to commit for each partition once all `records`, in any order, are
+    processed: the one after its last record, with that record's leader epoch (KIP-320).
 
     Raises: InvalidArgument: an item is not a record.
     """

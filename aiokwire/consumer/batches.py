@@ -20,7 +20,7 @@ V_co = TypeVar("V_co", covariant=True)
 
 
 class ConsumerRecord(Protocol[K_co, V_co]):
-    """A record that a consumer delivers: a `Record`, or with deserializers a `DeserializedRecord`."""
+    """A delivered record: a `Record`, or with deserializers a `DeserializedRecord`."""
 
     @property
     def topic(self) -> str: ...
@@ -45,9 +45,9 @@ class ConsumerRecord(Protocol[K_co, V_co]):
 
 
 class Batch(Generic[K_co, V_co]):
-    """Records of one partition that were written together, from `base_offset` up to but excluding `next_offset`.
+    """Records of one partition written together, from `base_offset` up to before `next_offset`.
 
-    A view of the decompressed bytes, which it keeps alive. A batch of many thousand records is delivered as several.
+    A view that keeps the decompressed bytes alive. Batches of many thousand records are split.
     """
 
     __slots__ = (
@@ -94,18 +94,18 @@ class Batch(Generic[K_co, V_co]):
         return self._count
 
     def records(self) -> Sequence[ConsumerRecord[K_co, V_co]]:
-        """Return the records, deserialized if the consumer has deserializers. Async deserializers were awaited before
-        the batch was delivered.
+        """Return the records, deserialized if the consumer has deserializers. Async deserializers
+        were awaited before the batch was delivered.
 
-        Raises: CorruptRecord: the bytes are damaged; DeserializationError: a deserializer raised; ConfigurationError:
-        a deserializer that is not declared `async def` returned a coroutine.
+        Raises: CorruptRecord: the bytes are damaged; DeserializationError: a deserializer raised;
+        ConfigurationError: a deserializer that is not declared `async def` returned a coroutine.
         """
         if not self._deserialization.is_needed:
             return cast("Sequence[ConsumerRecord[K_co, V_co]]", self._batch.records(self.base_offset))
         return cast("Sequence[ConsumerRecord[K_co, V_co]]", self._deserialize())
 
     def values(self) -> Sequence[V_co | None]:
-        """Return only the values, without creating record objects if there is no value deserializer.
+        """Return only the values, without record objects if there is no value deserializer.
 
         Raises: as `records`.
         """
@@ -127,7 +127,7 @@ class Batch(Generic[K_co, V_co]):
         return done.records
 
     def to_arrow(self) -> pyarrow.RecordBatch:
-        """Return the columns topic, partition, offset, timestamp, timestamp_type, key, value and headers.
+        """Return columns: topic, partition, offset, timestamp, timestamp_type, key, value, headers.
 
         Keys and values are raw bytes: deserializers are not applied. Needs the extra `arrow`.
         """

@@ -1,4 +1,4 @@
-"""Commits offsets: by the application, automatically, when partitions are revoked, and at the end."""
+"""Commits offsets: on request, automatically, when partitions are revoked, and at the end."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class Claim(NamedTuple):
-    """The member and its partitions at the call of a commit, which may be sent in a later generation."""
+    """The member and its partitions at a commit's call; it may be sent in a later generation."""
 
     group: GroupMetadata
     states: Mapping[TopicPartition, PartitionState | None]
 
     def is_held(self, tp: TopicPartition, state: PartitionState, now: GroupMetadata) -> bool:
-        """Return whether no other member can have had the partition since: it was not given up, or was assigned again
-        in the next generation."""
+        """Return whether no other member can have had the partition since: it was not given up, or
+        was assigned again in the next generation."""
         before = self.group
         return self.states[tp] is state or (
             before.member_id == now.member_id and 0 <= now.generation - before.generation <= 1
@@ -43,7 +43,7 @@ class Claim(NamedTuple):
 
 
 class Commits:
-    """Commits the offsets of a consumer with a group id, as a member or with partitions assigned by hand.
+    """Commits offsets of a consumer with a group id, a member or with partitions assigned by hand.
 
     Commits take turns, including their retries: they take effect in the order of their calls.
     """
@@ -157,14 +157,14 @@ class Commits:
         return None if self._config.enable_auto_commit == ACKED else self._processed.finished(state)
 
     def settle(self, partitions: Collection[TopicPartition]) -> None:
-        """Fix the finished positions of partitions that are about to be revoked: later reads no longer count."""
+        """Fix the finished positions of partitions to be revoked: later reads no longer count."""
         for tp in partitions:
             state = self._subscription.states.get(tp)
             if state is not None and tp not in self._settled:
                 self._settled[tp] = self._done(state)
 
     async def commit_last(self, partitions: Collection[TopicPartition], *, timeout: float) -> None:
-        """Commit the finished records, and the offsets given to `commit_soon`, of partitions that are revoked."""
+        """Commit revoked partitions' finished records, and the offsets given to `commit_soon`."""
         chosen = self.finished(partitions)
         for tp in partitions:
             soon = self._soon.pop(tp, None)
@@ -260,7 +260,7 @@ class Commits:
         self._known.update((tp, offset.offset) for tp, offset in offsets.items())
 
     def _check_owned(self, claim: Claim, group: GroupMetadata) -> None:
-        """Raises: CommitFailed: a partition is not assigned to the member, or was not since the call."""
+        """Raises: CommitFailed: a partition is not the member's, or was not since the call."""
         missing = list(claim.states)
         if group.generation >= 0:
             states = self._subscription.states

@@ -254,7 +254,7 @@ def new_strategy(given: str | Assignor | Sequence[str | Assignor]) -> Strategy:
 def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Assignor, ...]:
     """Return an assignor for each name; objects are used as given.
 
-    Raises: ConfigurationError: a name is unknown, an object is not an assignor, a name is repeated, or there is none.
+    Raises: ConfigurationError: an unknown or repeated name, another kind of object, or no assignor.
     """
     chosen: list[Assignor] = []
     for each in [given] if isinstance(given, str) or not isinstance(given, Sequence) else given:

@@ -1,8 +1,8 @@
 """The public consumer: subscriptions, and the ways to receive records.
 
-Its parts: `Subscription` (assigned partitions), `PositionUpdater` (positions and leaders), `Fetcher` (fetches),
-`Reader` and `Streams` (delivery), `StallMonitor` (reports stalled partitions); with a group `RebalanceHandler` and
-`Commits`. The mixin `OffsetMethods` has the methods for positions and offsets.
+Parts: `Subscription` (assigned partitions), `PositionUpdater` (positions and leaders), `Fetcher`
+(fetches), `Reader` and `Streams` (delivery), `StallMonitor` (stalled partitions); in a group
+`RebalanceHandler`, `Commits`. The mixin `OffsetMethods` has methods for positions and offsets.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         async with Consumer("orders", bootstrap_servers="localhost:9092") as consumer:
             async for record in consumer: ...
 
-    With a `group_id` the topics are shared with the other members of that group. Reading starts at the group's
-    committed offsets; partitions without one use `auto_offset_reset`. Finished records are committed automatically:
-    those received before the record, list or batch that the application is processing, and those passed to `ack`. So
-    the last record, list or batch before `close` is delivered again, unless it was acked or committed. With
-    `partitions` instead of topics the consumer is not a member; it also starts at the group's offsets, but commits only
-    on request.
+    With a `group_id` the topics are shared with the group's other members. Reading starts at the
+    group's committed offsets; partitions without one use `auto_offset_reset`. Finished records are
+    committed automatically: those received before the record, list or batch that the application
+    processes, and those passed to `ack`. So the last record, list or batch before `close` is
+    delivered again, unless it was acked or committed. With `partitions` instead of topics the
+    consumer is not a member; it also starts at the group's offsets, but commits only on request.
 
-    Records of one partition are delivered in order; partitions take turns. `async for`, `batches`, `getone` and
-    `getmany` share the same positions and may be mixed. A partition that cannot be read (no permission, damaged data, a
-    position out of range with `auto_offset_reset="none"`) raises its error at the next await, once all records before
-    it were delivered; its position stays, and later reads retry it.
+    A partition's records are delivered in order; partitions take turns. `async for`, `batches`,
+    `getone` and `getmany` share positions and may be mixed. An unreadable partition (no permission,
+    damaged data, a position out of range with `auto_offset_reset="none"`) raises its error at the
+    next await, after all records before it; its position stays, and later reads retry it.
     """
 
     def __init__(
@@ -87,11 +87,12 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         rng: random.Random | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        """Create a consumer of `topics`, as for `subscribe`, or of `partitions`. Needs no running event loop.
+        """Create a consumer of `topics` as for `subscribe`, or `partitions`. Needs no running loop.
 
         Options are those of `ConsumerConfig`, or one `config`.
 
-        Raises: ConfigurationError: an option is unknown or invalid; InvalidArgument: topics together with partitions.
+        Raises: ConfigurationError: an unknown or invalid option; InvalidArgument: topics together
+        with partitions.
         """
         if topics and partitions is not None:
             raise InvalidArgument("pass topics or partitions, not both")
@@ -132,11 +133,11 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
     async def start(self) -> None:
         """Connect, find the topics, and start to fetch.
 
-        Retries for `bootstrap_timeout_ms` while no broker responds. Topics that do not exist yet are logged, and read
-        once they exist. A failed start may be repeated.
+        Retries for `bootstrap_timeout_ms` while no broker responds. Topics that do not exist yet
+        are logged, and read once they exist. A failed start may be repeated.
 
-        Raises: ConnectionFailed: no broker could be reached; AuthorizationError, InvalidRequestError: a topic is
-        forbidden, or its name is invalid.
+        Raises: ConnectionFailed: no broker could be reached; AuthorizationError,
+        InvalidRequestError: a topic is forbidden, or its name is invalid.
         """
         async with self._starting:  # a concurrent call waits for the outcome
             if self._closed:
@@ -162,7 +163,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
                     await self._client.reset(timeout=1.0)
 
     async def close(self, timeout: float | None = None) -> None:
-        """Stop; waiting readers end. A member first commits its finished records and leaves its group.
+        """Stop; waiting readers end. A member first commits finished records and leaves its group.
 
         Takes at most `timeout` seconds (default: 5). May be called from any task, and repeatedly.
 
@@ -204,15 +205,15 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         exclude: re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        """Read only `topics`: all partitions, or with a `group_id` those that the group assigns. Partitions that stay
-        keep their positions.
+        """Read only `topics`: all partitions, or with a `group_id` those that the group assigns.
+        Partitions that stay keep their positions.
 
-        A compiled pattern instead of names selects all topics whose whole name matches it, and not `exclude`; it needs
-        a `group_id`. Topics and partitions that are added later are discovered and read from their start. A
+        A compiled pattern selects all topics whose whole name matches it, and not `exclude`; it
+        needs a `group_id`. Topics and partitions added later are found and read from their start. A
         `BrokerPattern` is matched by the coordinator, with `group_protocol="consumer"`.
 
-        Raises: BrokerError: a topic is forbidden, or its name is invalid; InvalidArgument: a pattern without a group,
-        or beside names; a listener without a group.
+        Raises: BrokerError: a topic is forbidden, or its name is invalid; InvalidArgument: a
+        pattern without a group, or beside names; a listener without a group.
         """
         self._check_open_if_started()
         if self._started and not any(isinstance(topic, (re.Pattern, BrokerPattern)) for topic in topics):
@@ -228,10 +229,9 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
             self._join()
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read only these partitions; partitions that stay keep their positions. A member leaves its group.
+        """Read only these; partitions that stay keep their positions. A member leaves its group.
 
-        Raises: BrokerError: a topic is forbidden, or its name is invalid; InvalidArgument: a rebalance listener awaits
-        it.
+        Raises: BrokerError: a topic is forbidden or invalid; InvalidArgument: a listener awaits it.
         """
         wanted = checked_partitions(partitions)
         if self._rebalance_handler is not None:
@@ -246,8 +246,8 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         self._on_assignment()
 
     async def unsubscribe(self) -> None:
-        """Give up all topics, patterns and partitions. A member commits its finished records and leaves its group.
-        `subscribe` and `assign` may be called afterwards.
+        """Give up all topics, patterns and partitions. A member commits its finished records and
+        leaves its group. `subscribe` and `assign` may be called afterwards.
 
         Raises: ClosedError: the consumer is closed.
         """
@@ -299,13 +299,13 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         return frozenset(self._subscription.states)
 
     async def assigned(self, timeout: float | None = None) -> frozenset[TopicPartition]:
-        """Wait until at least one partition is assigned, by the group or by hand; return all assigned partitions.
+        """Wait until at least one partition is assigned, by the group or by hand; return them all.
 
-        Waits at most `timeout` seconds (default: `default_api_timeout_ms`). A member without a partition, because the
-        group has more members than partitions, waits until that changes.
+        Waits at most `timeout` seconds (default: `default_api_timeout_ms`). A member without a
+        partition, because the group has more members than partitions, waits until that changes.
 
-        Raises: RequestTimedOut: none was assigned; the error names the cause (no coordinator, a rebalance, a topic that
-        does not exist, more members than partitions). And the error that stops the consumer.
+        Raises: RequestTimedOut: none was assigned; names the cause (no coordinator, a rebalance, a
+        missing topic, more members than partitions). And the error that stops the consumer.
         """
         self._check_open()
         limit = self._timeout(timeout)
@@ -329,7 +329,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
     async def partitions_for_topic(self, topic: str, *, timeout: float | None = None) -> frozenset[int]:
         """Return the partition numbers of a topic.
 
-        Raises: InvalidArgument: the name is invalid; BrokerError: the topic does not exist or is forbidden.
+        Raises: InvalidArgument: an invalid name; BrokerError: the topic is missing or forbidden.
         """
         self._check_open()
         cluster = await self._client.metadata.wait_for_topics(checked_topics([topic]), self._timeout(timeout))
@@ -353,8 +353,8 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
     async def getone(self, timeout: float | None = None) -> ConsumerRecord[K, V]:
         """Return the next record. A call that is cancelled takes none.
 
-        Raises: RequestTimedOut: no record arrived within `timeout` seconds; ClosedError: the consumer is closed; and
-        the error of a partition that cannot be read.
+        Raises: RequestTimedOut: no record arrived within `timeout` seconds; ClosedError: the
+        consumer is closed; and the error of a partition that cannot be read.
         """
         self._check_open()
         record: ConsumerRecord[K, V] = await self._reader.one(timeout)
@@ -388,15 +388,15 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         *,
         by_partition: bool = False,
     ) -> list[ConsumerRecord[K, V]] | dict[TopicPartition, list[ConsumerRecord[K, V]]]:
-        """Return up to `max_records` (default: the option `max_poll_records`) records, in order by partition.
+        """Return up to `max_records` records (default: `max_poll_records`), in order by partition.
 
-        Returns records that are ready at once, whatever the timeout; else waits for the first record, at most `timeout`
-        seconds (None: without a limit), and returns nothing if none arrives. Very long lists are returned in several
-        calls, so that the event loop is not blocked. `partitions`: only of these. `by_partition`: a dictionary with a
-        list of records for each partition that has some. A call that is cancelled takes none.
+        Returns ready records at once, whatever the timeout; else waits up to `timeout` seconds
+        (None: no limit) for the first, and returns nothing if none arrives. Very long lists take
+        several calls, to keep the event loop free. `partitions`: only of these. `by_partition`: a
+        dictionary of lists, for partitions with records. A cancelled call takes none.
 
-        Raises: ClosedError: the consumer is closed; InvalidArgument: `max_records` is not positive, or a partition is
-        not assigned; and the error of a partition that cannot be read.
+        Raises: ClosedError: the consumer is closed; InvalidArgument: `max_records` is not positive,
+        or a partition is not assigned; and the error of a partition that cannot be read.
         """
         self._check_open()
         if max_records is None:
@@ -416,10 +416,10 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         timeout: float | None = None,
         partitions: Collection[TopicPartition] | None = None,
     ) -> pyarrow.RecordBatch:
-        """Return records as one Arrow record batch, with the columns of `Batch.to_arrow`: the fastest way to read.
+        """Return one Arrow record batch, columns as `Batch.to_arrow`: the fastest way to read.
 
-        As `getmany`, but by whole batches of the log: up to `max_records`, or a single batch that has more; no batch is
-        added to 8 MiB of keys, values and headers. Needs the extra `arrow`. Deserializers are not applied.
+        As `getmany`, but by whole batches: up to `max_records`, or one larger batch; none is added
+        to 8 MiB of keys, values and headers. Needs the extra `arrow`; applies no deserializers.
 
         Raises: as `getmany`; ConfigurationError: without pyarrow.
         """
@@ -430,9 +430,9 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         return columns_to_arrow(await self._reader.columns(limit, timeout, only))
 
     def streams(self, count: int) -> list[RecordStream[K, V]]:
-        """Open `count` streams of records, one per task. Each partition belongs to exactly one stream; partitions are
-        redistributed when the assignment changes or a stream is closed or dropped. A record is finished when its stream
-        asks for the next.
+        """Open `count` streams of records, one per task. Each partition belongs to exactly one
+        stream; partitions are redistributed when the assignment changes or a stream is closed or
+        dropped. A record is finished when its stream asks for the next.
 
         Raises: InvalidArgument: `count` is less than 1, or the consumer has open streams.
         """
@@ -442,15 +442,15 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
     # --- monitoring ---------------------------------------------------------------------------------------------------
 
     def health(self) -> ConsumerHealth:
-        """Return the current state: what each partition waits for and since when, the group, and the event loop.
+        """Return the state: what partitions wait for and since when, the group, and the event loop.
 
-        Sends no request. May be called before the start and after the close, on the consumer's loop.
+        Sends no request. May be called before start and after close, on the consumer's loop.
         """
         return self._stall_monitor.health()
 
     def events(self, *, ends: bool = False, limit: int = LIMIT) -> EventStream[ConsumerEvent]:
-        """Return a stream of later events: stalled and resumed partitions, resets, rebalances, coordinators lost and
-        found, throttling brokers, a blocked loop; with `ends`, partitions whose end was reached.
+        """Return a stream of later events: stalled and resumed partitions, resets, rebalances,
+        coordinators lost and found, throttling, a blocked loop; with `ends`, reached ends.
 
         Keeps up to `limit` events for a slow listener; the oldest are dropped and counted.
         """
@@ -476,9 +476,9 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         return frozenset(self._state(tp).tp for tp in partitions)
 
     async def _find_topics(self, topics: Collection[str]) -> None:
-        """Wait for the metadata of `topics`. Topics that do not exist are looked for in the background.
+        """Wait for the metadata of `topics`. Missing topics are looked for in the background.
 
-        Raises: AuthorizationError, InvalidRequestError: a topic is forbidden, or its name is invalid; RequestTimedOut.
+        Raises: AuthorizationError; InvalidRequestError: a topic's name is invalid; RequestTimedOut.
         """
         metadata = self._client.metadata
         try:

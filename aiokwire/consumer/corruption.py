@@ -1,7 +1,7 @@
 """Errors for damaged data, with the offset to which to seek to skip it. No I/O.
 
-Damaged data is never skipped without a seek. The end of a damaged batch is a guess, since its header may be damaged:
-the start of the next intact batch in the response, else the end according to a plausible header, else the next offset.
+Only a seek skips damaged data. The end of a damaged batch is a guess, as its header may be damaged:
+the next intact batch in the response, else the end in a plausible header, else the next offset.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COUNT_AT: Final = 57
 
 
 def offset_behind(records: bytes | bytearray | memoryview, position: int) -> int:
-    """Return the offset after the damaged batch at the start of `records`, which were fetched for `position`."""
+    """Return the offset after the damaged batch that begins `records`, fetched for `position`."""
     data = memoryview(records).cast("B")
     if len(data) < _PREFIX:
         return position + 1

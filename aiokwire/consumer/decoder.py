@@ -2,9 +2,9 @@
 
     fetched -> decompressed -> split into parts -> (async deserializers) -> ready for the reader
 
-Large batches are decompressed and split in threads, ahead of the reader: one batch at a time while `fetch_memory` has
-room, beside those that readers wait for. The client's tasks do the work, not the call that waits for it: if that call
-is cancelled or times out, the work finishes for the next call.
+Large batches are decompressed and split in threads, ahead of the reader: one batch at a time while
+`fetch_memory` has room, beside those that readers wait for. The client's tasks do the work, not the
+call that waits for it: if that call is cancelled or times out, the work finishes for the next call.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Decoder:
         on_deserialized: Callable[[Chunk, Deserialized], None],
         on_failure: Callable[[Chunk, KafkaError], None],
     ) -> None:
-        """`memory` bounds the bytes that are prepared ahead; `on_deserialized` receives the result of async
-        deserializers, `on_failure` is called when a chunk cannot be read."""
+        """`memory` bounds the bytes that are prepared ahead; `on_deserialized` receives the result
+        of async deserializers, `on_failure` is called when a chunk cannot be read."""
         self._buffer = buffer
         self._deserialization = deserialization
         self._is_plain = not deserialization.is_needed
@@ -80,8 +80,8 @@ class Decoder:
     # --- for the reader -----------------------------------------------------------------------------------------------
 
     def is_ready(self, chunk: Chunk, *, records: bool = True) -> bool:
-        """Return whether a chunk can be decoded in this turn of the loop; decompresses small ones. Without `records`,
-        for columns, deserializers do not matter."""
+        """Return whether a chunk can be decoded in this turn of the loop; decompresses small ones.
+        Without `records`, for columns, deserializers do not matter."""
         if self._is_plain and chunk.is_short(self.part_records, PART_BYTES):
             if self._runs:
                 self._woken.set()  # there is room for the next
@@ -100,7 +100,7 @@ class Decoder:
         return not batch.is_longer_than(self.part_records, PART_BYTES)
 
     def decode(self, chunk: Chunk) -> bool:
-        """Decode a chunk that needs neither decompression nor deserializers. Returns False for others.
+        """Decode a chunk that needs neither decompression nor deserializers; False for others.
 
         Raises: CorruptRecord: the bytes are damaged.
         """
@@ -139,7 +139,7 @@ class Decoder:
     # --- the tasks ----------------------------------------------------------------------------------------------------
 
     async def _run_ahead(self) -> None:
-        """Process the chunks that readers wait for, else those that are delivered next, until cancelled."""
+        """Process the chunks that readers wait for, else those delivered next, until cancelled."""
         while True:
             self._woken = anyio.Event()
             chunk = self._next()

@@ -1,7 +1,7 @@
-"""Deserializers, plain and async, and the policy for records that they refuse. Performs no I/O of its own.
+"""Deserializers, plain and async, and the policy for records that they refuse. No I/O of its own.
 
-Plain functions run where records are decoded. Async functions run in the decoder's task, several at a time; the order
-of the records is kept.
+Plain functions run where records are decoded. Async functions run in the decoder's task, several at
+a time; the order of the records is kept.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Deserialized(NamedTuple):
 
 
 class CoroutineReturned(Exception):
-    """A function that is not declared `async def` returned a coroutine: only `apply_async` can await it."""
+    """A function not declared `async def` returned a coroutine: only `apply_async` can await it."""
 
 
 class Deserialization:
@@ -109,7 +109,7 @@ class Deserialization:
         return Deserialized(done, failure)
 
     async def apply_async(self, records: Sequence[Record]) -> Deserialized:
-        """Deserialize with any functions, up to `CONCURRENCY` records at a time; results are in the records' order."""
+        """Deserialize with any functions, up to `CONCURRENCY` records at a time; keeps order."""
         results: list[AnyRecord | DeserializationError | None] = [None] * len(records)
         refused: dict[int, DeserializationError] = {}
         first_failed = len(records)  # the lowest index whose result is an error; nothing after it is needed

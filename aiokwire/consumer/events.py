@@ -16,7 +16,7 @@ from aiokwire.types import TopicPartition
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PartitionStalled:
-    """A partition makes no progress although it should. Reported once, and again only after it has resumed."""
+    """A partition makes no progress although it should. Reported once, until it has resumed."""
 
     partition: TopicPartition
     seconds: float
@@ -49,7 +49,7 @@ class PositionReset:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PartitionEnd:
-    """All records that the last fetch found were delivered, or are by the call that is just returning."""
+    """All records that the last fetch found were delivered, or are by the call now returning."""
 
     partition: TopicPartition
     offset: int

@@ -1,7 +1,7 @@
 """Fetched batches that were not delivered yet, by partition, with one count of their bytes.
 
-Filled by the fetcher, drained by the reader. All batches of a response refer to its memory, so it counts as held until
-the last of them is released. Decompressed bytes and decoded records count, too.
+Filled by the fetcher, drained by the reader. All batches of a response refer to its memory, so it
+counts as held until the last is released. Decompressed bytes and decoded records count, too.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class FetchBuffer:
         on_room: Callable[[PartitionState], None],
         on_add: Callable[[Chunk], None],
     ) -> None:
-        """`on_room` is called when a partition has fewer bytes than before and may be fetched again, `on_add` with the
-        first chunk of each fetch."""
+        """`on_room` is called when a partition has fewer bytes than before and may be fetched
+        again, `on_add` with the first chunk of each fetch."""
         self.held = 0  # bytes that chunks refer to; written by Lease
         self.feed = feed
         self._hooks = hooks
@@ -96,7 +96,7 @@ class FetchBuffer:
             self.notify()
 
     def fail(self, state: PartitionState, error: KafkaError) -> None:
-        """Stop a partition; the next reader raises `error` once the records before it are delivered."""
+        """Stop a partition; a reader raises `error` once the records before it are delivered."""
         state.fail(error)
         if state not in self._failed:
             self._failed.append(state)
@@ -117,7 +117,7 @@ class FetchBuffer:
         return list(islice((chunk for turn in rounds for chunk in turn if chunk is not None), limit))
 
     def unpacked(self, chunk: Chunk, parts: Sequence[RecordBatch]) -> None:
-        """Account for a chunk whose batch was decompressed, and replace it by its `parts`, if there are any."""
+        """Account for a decompressed chunk, and replace it by its `parts`, if there are any."""
         size = chunk.batch.decompressed_size
         if parts:
             self._split(chunk, parts, Lease(self, size) if size else None)
@@ -125,7 +125,7 @@ class FetchBuffer:
             chunk.lease = Lease(self, size, chunk.lease)
 
     def _split(self, chunk: Chunk, parts: Sequence[RecordBatch], lease: Lease | None) -> None:
-        """Replace a chunk by its parts; without a `lease` of their own they refer to the response."""
+        """Replace a chunk by its parts; without their own `lease` they refer to the response."""
         state: PartitionState = chunk.partition
         ends = [part.base_offset for part in parts[1:]]
         kept = [(part, end) for part, end in zip(parts, [*ends, chunk.end], strict=True) if end >= chunk.start]
@@ -184,7 +184,7 @@ class FetchBuffer:
             self._hooks.progress(state)
 
     def drop(self, state: PartitionState) -> None:
-        """Drop a partition's chunks; its position stays at the first record that was not delivered."""
+        """Drop a partition's chunks; its position stays at the first undelivered record."""
         if not state.chunks:
             return
         position = state.committable
@@ -210,7 +210,7 @@ class FetchBuffer:
         state.cursor.fetch_again_from(offset)
 
     def feed_from(self, chunk: Chunk | None) -> None:
-        """Deliver records from this decoded chunk; None: from no chunk until the reader finds one."""
+        """Deliver records from this decoded chunk; None: from none until the reader finds one."""
         self.feed.current = chunk
 
     def set_aside(self, state: PartitionState) -> None:
@@ -220,7 +220,7 @@ class FetchBuffer:
             self.feed.current = None
 
     def failed(self, only: Only = None) -> PartitionState | None:
-        """Return a partition whose error is due: all records before it were delivered. None if there is none."""
+        """Return a partition whose error is due: all records before it were delivered; or None."""
         for state in list(self._failed):
             if state.error is None:
                 self._failed.remove(state)  # a seek has cleared it
@@ -243,7 +243,7 @@ class FetchBuffer:
         return self._waiting > 0
 
     def shed(self, states: Sequence[PartitionState], only: Only) -> bool:
-        """Drop the chunks of partitions that are paused or not in `only`; return whether there were any."""
+        """Drop the chunks of partitions paused or not in `only`; return whether there were any."""
         unwanted = [s for s in states if s.chunks and (s.paused or (only is not None and s.tp not in only))]
         for state in unwanted:
             state.attempt.interrupt()

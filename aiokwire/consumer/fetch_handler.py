@@ -34,7 +34,7 @@ class RespondingNode(NamedTuple):
 
 
 class FetchHandler:
-    """Applies responses. Owned by `Fetcher`, whose lanes call it on the consumer's loop, between two awaits."""
+    """Applies responses. Owned by `Fetcher`; its lanes call it on the loop between two awaits."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class FetchHandler:
         on_reset: Callable[[], None],
         on_source: Callable[[], None],
     ) -> None:
-        """`on_reset` is called when a partition needs a position lookup, `on_source` when another node serves it."""
+        """`on_reset`: a partition needs a position lookup; `on_source`: another node serves it."""
         self._client = client
         self._config = config
         self._isolation = config.isolation
@@ -61,7 +61,7 @@ class FetchHandler:
     def handle(
         self, response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes], node: RespondingNode
     ) -> None:
-        """Apply a response. Data of partitions whose position has moved since the request is dropped."""
+        """Apply a response. Drop data of partitions whose position moved since the request."""
         size = sum(len(data.records or b"") for topic in response.responses for data in topic.partitions)
         lease = Lease(self._buffer, size)
         self._addresses = {node.node_id: (node.host, node.port) for node in response.node_endpoints}
@@ -137,7 +137,7 @@ class FetchHandler:
         self._buffer.add(state, visible, lease)
 
     def _ask_for_more(self, state: PartitionState, limit: int) -> None:
-        """Raise the limit after a response without a whole batch: brokers before KIP-74 cut batches at the limit."""
+        """Raise the limit if no whole batch came: brokers before KIP-74 cut batches at it."""
         most = self._config.receive_message_max_bytes - ENVELOPE_BYTES
         if limit < most:
             state.attempt.set_limit(min(2 * limit, most))
@@ -172,7 +172,7 @@ class FetchHandler:
         self.leave_replica([answer.asked.state], node.node_id, reason)
 
     def leave_replica(self, states: Iterable[PartitionState], node_id: int, reason: str) -> None:
-        """Fetch the partitions for which this node is the preferred replica from their leaders again."""
+        """Fetch partitions whose preferred replica is this node from their leaders again."""
         now = asyncio.get_running_loop().time()
         for state in states:
             if state.source.replica == node_id:

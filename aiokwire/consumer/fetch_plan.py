@@ -1,13 +1,12 @@
 """What to fetch next from one broker: a decision without I/O.
 
-A broker processes the requests of one connection in order and holds a fetch back until it has data, so a fetch that
-waits for idle partitions would delay a busy one that becomes fetchable a moment later. Hence two lanes, each with its
-own connection: the main lane fetches every fetchable partition and may wait long; the side lane fetches what became
-fetchable in the meantime, and never waits long. A fetch that leaves out a partition that is not paused waits only
-briefly, so that the lanes merge again as soon as the load falls.
+A broker processes a connection's requests in order and holds a fetch back until it has data, so a
+fetch that waits for idle partitions would delay a busy one that becomes fetchable later. Hence two
+lanes, each with its own connection: the main lane fetches every fetchable partition and may wait
+long; the side lane fetches what became fetchable meanwhile, and never waits long. A fetch that
+omits an unpaused partition waits only briefly, so that the lanes merge again when the load falls.
 
-Memory: `fetch_memory` bounds the bytes held plus those in flight. Every fetch reserves its `max_bytes` before it is
-sent.
+Memory: `fetch_memory` bounds the bytes held and in flight; fetches reserve `max_bytes` in advance.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ SMALLEST_GRANT: Final = 64 * 1024  # a fetch for less than this costs more than 
 
 
 class Lane(enum.Enum):
-    """The connections of one broker that carry fetches; the values are the client's names of the lanes."""
+    """A broker's connections that carry fetches; the values are the client's names of the lanes."""
 
     MAIN = "fetch"
     SIDE = "fetch-1"
@@ -57,7 +56,7 @@ class Limits:
         return max(1, min(self.max_bytes, self.memory // (2 * max(1, brokers))))
 
     def enough(self, brokers: int, partitions: int) -> int:
-        """Return the bytes held from which on a partition is not fetched: enough until the next response."""
+        """Return the held bytes at which fetching stops: enough until the next response."""
         return min(self.partition_bytes, self.memory // (2 * max(1, brokers, partitions)))
 
 
@@ -121,8 +120,8 @@ def plan_fetch(
 ) -> FetchPlan | None:
     """Return the next fetch of a lane, or None if no partition is fetchable or there is no room.
 
-    `states` are the partitions that this broker serves, `main` is the fetch in flight on the main lane, `bounded`
-    whether the broker obeys a limit for the whole response (Fetch v3 and later).
+    `states` are the partitions that this broker serves, `main` is the fetch in flight on the main
+    lane, `bounded` whether the broker obeys a limit for the whole response (Fetch v3 and later).
     """
     candidates = []
     left_out = False
@@ -153,7 +152,7 @@ def plan_fetch(
 
 
 def _suits_side_lane(state: PartitionState, main: FetchPlan | None) -> bool:
-    """Return whether the side lane may fetch a partition: it has data, or the main lane waits long."""
+    """Return whether the side lane may fetch: there is data, or the main lane waits long."""
     return main is not None and (state.has_backlog or not main.is_brief)
 
 
@@ -177,7 +176,7 @@ def _within(candidates: Sequence[PartitionState], grant: int, partition_bytes: i
 
 
 def next_retry(states: Iterable[PartitionState], now: float) -> float:
-    """Return when the next retry is due, on the loop's clock; infinity if no partition waits for one."""
+    """Return the loop time when the next retry is due; infinity if no partition waits for one."""
     attempts = (state.attempt for state in states if state.error is None)
     times = [attempt.retry_at for attempt in attempts if attempt.retry_at > now and not attempt.in_flight]
     return min(times, default=math.inf)

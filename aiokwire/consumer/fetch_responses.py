@@ -69,7 +69,7 @@ class Answer(NamedTuple):
 def fetch_request(
     plan: FetchPlan, turn: Turn, isolation: IsolationLevel, ids: Mapping[str, bytes], rack: str = ""
 ) -> fetch.FetchRequest:
-    """Build the request for a turn of a plan, for every version; `ids` are the known ids of its topics."""
+    """Build the request of a plan's turn, for every version; `ids` are known ids of its topics."""
     topics: dict[str, fetch.FetchTopic] = {}
     for asked in turn.named:
         topic, partition = asked.state.tp
@@ -105,7 +105,7 @@ def _forgotten(topic: str | bytes, partitions: Sequence[int]) -> fetch.Forgotten
 
 
 def read_response(response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes]) -> Iterator[Answer]:
-    """Yield the partitions of a response, without those that were not requested, and without repetitions."""
+    """Yield a response's partitions, without those not requested, and without repetitions."""
     open_ = {asked.state.tp: asked for asked in plan.asked}
     names = {topic_id: name for name, topic_id in ids.items()}
     for topic in response.responses:

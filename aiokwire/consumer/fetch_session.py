@@ -1,10 +1,10 @@
-"""Fetch sessions (KIP-227): a broker remembers a lane's partitions, so that a request names only changes. No I/O.
+"""Fetch sessions (KIP-227): brokers keep a lane's partitions; requests name only changes. No I/O.
 
     session --plan_turn--> request ... response --session_after--> session
 
-After each request the broker's rows are exactly the partitions of the plan, so a partition that the other lane took is
-removed here. A new session starts (a request with epoch 0, which names every partition and closes the old session) when
-the broker's rows are uncertain: after a missing response, on a new connection, or when the broker reports an error.
+After each request the broker's rows are exactly the plan's partitions: one that the other lane took
+is removed here. A new session (epoch 0: names every partition, closes the old session) starts when
+the rows are uncertain: on a new connection, after a missing response or an error.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FetchSession:
     rows: Mapping[Key, Row] = dataclasses.field(default_factory=dict)
 
     def restarted(self) -> FetchSession:
-        """Return the session after a failure: the next request names every partition and closes the old session."""
+        """After a failure: the next request names every partition and closes the old session."""
         return FetchSession(self.session_id)
 
 

@@ -1,7 +1,7 @@
 """The tasks that fetch: two per broker, one for each lane, each with at most one fetch in flight.
 
-They own only the requests in flight. `fetch_plan` decides what to fetch, `fetch_handler` applies a response,
-`positions` has the state of each partition, and `fetch_buffer` holds the fetched batches.
+They own only the requests in flight. `fetch_plan` decides what to fetch, `fetch_handler` applies a
+response, `positions` has the state of each partition, and `fetch_buffer` holds the fetched batches.
 
     plan -> send -> handle -> plan ...        (run_lane)
 """
@@ -87,10 +87,10 @@ class BrokerLane:
 
 
 class OverdueTimer:
-    """Calls `act` when the response that its block waits for is overdue, and every `OVERDUE` seconds after that.
+    """Calls `act` when its block's response is overdue, and every `OVERDUE` seconds after that.
 
-    A broker that hangs, or whose network drops packets, keeps its connection open without a response while other
-    brokers take over its partitions. The request timeout is far too long to detect that.
+    A broker that hangs, or whose network drops packets, keeps its connection open without a
+    response while others take over its partitions. The request timeout is too long to detect that.
     """
 
     __slots__ = ("_act", "_loop", "_timer", "_wait")
@@ -142,7 +142,7 @@ class Fetcher:
     # --- called by other parts ----------------------------------------------------------------------------------------
 
     def regroup(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Match the lanes to the assignment and to the nodes to fetch from: end some, start others, wake the rest."""
+        """Match lanes to the assignment and its nodes: end some, start others, wake the rest."""
         led: dict[int, list[PartitionState]] = {}
         for state in self._states.values():
             node_id = state.source.node_id
@@ -329,13 +329,13 @@ class Fetcher:
                     self.wake(asked.state)  # the lanes of its new node waited for the end of this fetch
 
     def _on_overdue(self, lane: BrokerLane) -> None:
-        """Handle an overdue fetch: the node may hang, and another broker may already lead its partitions."""
+        """Handle an overdue fetch: the node may hang and another already lead its partitions."""
         lane.is_overdue = True
         if not self._abandon_overdue(lane):
             self._doubt(lane)
 
     def _abandon_overdue(self, lane: BrokerLane) -> bool:
-        """Close the connection of an overdue fetch if its partitions have moved; return whether it was closed."""
+        """Close an overdue fetch's connection if its partitions moved; return whether it did."""
         if lane.plan is None or not lane.is_overdue:
             return False
         if any(asked.state.source.node_id == lane.node_id for asked in lane.plan.asked):
@@ -350,7 +350,7 @@ class Fetcher:
         self._client.metadata.request_update(f"node {lane.node_id} does not respond to a fetch: it may lead no longer")
 
     def _end_session(self, lane: BrokerLane) -> None:
-        """Close the lane's session at the broker, whose session slots are limited; ignores the response.
+        """Close the lane's session at the broker, whose slots are limited; ignores the response.
 
         Sent on the main connection, since a fetch may still be in flight on the lane's own.
         """
@@ -366,7 +366,7 @@ class Fetcher:
                 connection.send(request, version=version).add_done_callback(_settle)
 
     def _make_room(self) -> bool:
-        """Drop chunks that no waiting reader wants, if memory keeps the wanted ones away; return whether it did."""
+        """Drop chunks no waiting reader wants if wanted ones lack room; return whether it did."""
         room = self._limits.memory - self.in_use
         needed = max(self._limits.partition_bytes, min(self._handler.largest_batch, self._limits.share(len(self._led))))
         reader = self._reader

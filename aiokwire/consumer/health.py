@@ -1,6 +1,6 @@
-"""A consumer's health: a snapshot, and the reason why a partition makes no progress. Plain values and functions.
+"""A consumer's health: a snapshot, and why partitions make no progress. Plain values and functions.
 
-`StallMonitor` checks the partitions periodically and keeps its observations; the decisions are made here.
+`StallMonitor` checks partitions periodically and keeps its observations; decisions are made here.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class ConsumerHealth:
 
     @property
     def ok(self) -> bool:
-        """Whether it works: it has not ended, no partition is stalled, and its coordinator is available."""
+        """Whether it works: not ended, no partition stalled, and its coordinator available."""
         with_coordinator = self.group is None or self.group.coordinator is not None or not self.group.last_error
         return self.ended is None and with_coordinator and not self.stalled
 
@@ -216,8 +216,8 @@ def _ago(at: float | None, now: float) -> float | None:
 
 
 def why_unassigned(topics: Collection[str], cluster: Cluster, group: GroupHealth | None, *, is_subscribed: bool) -> str:
-    """Explain why a consumer has no partitions yet. `group` is None without a group; `is_subscribed`: to topics, or to
-    a pattern."""
+    """Explain why a consumer has no partitions yet. `group` is None without a group;
+    `is_subscribed`: to topics, or to a pattern."""
     if not is_subscribed:
         return "nothing is subscribed to or assigned: call subscribe or assign"
     if group is not None and group.coordinator is None:

@@ -12,7 +12,7 @@ from aiokwire.hooks import HookCaller, Hooks
 
 
 class ConsumerHooks(HookCaller):
-    """Reports to hooks and event streams. Hooks that are not overridden and events without a stream cost nothing.
+    """Reports to hooks and event streams. Default hooks and events without a stream cost nothing.
 
     Owned by `Consumer`; called on its loop, between two awaits.
     """
@@ -38,7 +38,7 @@ class ConsumerHooks(HookCaller):
             self._call(self._hooks.on_reset, *state.tp, before, after, reason)
 
     def progress(self, state: PartitionState) -> None:
-        """Report it if a partition's position has reached its end. Called when either has moved, if `reports_ends`."""
+        """Report a partition at its end. Called when position or end moved, if `reports_ends`."""
         if not self.wants_ends and not self.events.wanted:
             return
         position, ends = state.position, state.ends
@@ -57,7 +57,7 @@ class ConsumerHooks(HookCaller):
         self._call(self._hooks.on_batch_read, *state.tp, chunk.start, chunk.count, chunk.size)
 
     def throttled(self, node_id: int, until: float, now: float) -> None:
-        """Report a throttled broker: once per node and deadline, although both of its lanes see it."""
+        """Report a throttled broker: once per node and deadline, although both its lanes see it."""
         if self.events.wanted and self._throttles.get(node_id, 0.0) < until:
             self._throttles[node_id] = until
             self.events.publish(Throttled(node_id, until - now))

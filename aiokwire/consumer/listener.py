@@ -17,24 +17,24 @@ _METHODS: Final = ("assigned", "revoked", "lost")
 
 
 class RebalanceListener:
-    """Called when partitions are assigned, revoked or lost; pass an instance of a subclass to `subscribe`.
+    """Called with assigned, revoked or lost partitions; pass a subclass instance to `subscribe`.
 
-    The methods run in a background task, one at a time, within `rebalance_listener_timeout_ms` each. They may use the
-    consumer: commit, seek, pause, resume, position, subscribe. `assign` and `close` raise InvalidArgument there: they
-    wait for the listener to return, so call them from another task. An exception of a method is raised at the reader's
-    next await; the rebalance continues.
+    The methods run in a background task, one at a time, within `rebalance_listener_timeout_ms`
+    each. They may use the consumer: commit, seek, pause, resume, position, subscribe. `assign` and
+    `close` raise InvalidArgument there: they wait for the listener, so call them from another task.
+    A method's exception is raised at the reader's next await; the rebalance continues.
     """
 
     async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
-        """Called with newly assigned partitions. None of their records is delivered before this returns."""
+        """Called with newly assigned partitions. Their records are delivered after this returns."""
 
     async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        """Called with partitions that go to another member once this returns. Their records are no longer delivered;
-        finished ones were committed, unless automatic commits are off."""
+        """Called with partitions that go to another member once this returns. Their records are no
+        longer delivered; finished ones were committed, unless automatic commits are off."""
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
-        """Called with partitions that another member may already own: nothing can be committed. Calls `revoked` unless
-        overridden."""
+        """Called with partitions that another member may already own: nothing can be committed.
+        Calls `revoked` unless overridden."""
         await self.revoked(partitions)
 
 

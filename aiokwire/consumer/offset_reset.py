@@ -1,7 +1,7 @@
 """Applies the reset policy to the results of lookups. No I/O.
 
-A position is reset only if a partition has none, or if the leader reports that it is outside the log; never because of
-a transient error. Each reset is logged with both positions.
+A position is reset only if a partition has none, or if the leader reports that it is outside the
+log; never because of a transient error. Each reset is logged with both positions.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from aiokwire.group import GroupOffsets
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConsumerParts:
-    """The components of every consumer, with or without a group. Created once by `Consumer`; all run on its loop."""
+    """A consumer's components, with or without a group. Created by `Consumer`; run on its loop."""
 
     client: Client
     config: ConsumerConfig[Any, Any]
@@ -33,11 +33,11 @@ class ConsumerParts:
 def make_parts(
     client: Client, config: ConsumerConfig[Any, Any], offsets: GroupOffsets | None, hooks: ConsumerHooks
 ) -> ConsumerParts:
-    """Create the parts of a consumer. `offsets` has the start positions; None: the reset policy sets them.
+    """Create a consumer's parts. `offsets`: the start positions; None: the reset policy sets them.
 
-    The parts call each other in a circle: a drained partition is fetched again, and a response may need a position
-    lookup. The functions that close the circle are not methods of the consumer, because background tasks hold them: a
-    consumer that the application dropped can be collected, and then warns that it was not closed.
+    Parts call each other in a circle: a drained partition is fetched again, and a response may need
+    a position lookup. The functions that close the circle are not consumer methods, as background
+    tasks hold them: a dropped consumer can be collected, and warns that it was not closed.
     """
 
     def on_room(state: PartitionState) -> None:

@@ -1,6 +1,6 @@
-"""The task that keeps partitions fetchable: it follows the metadata, looks up positions, and validates them.
+"""The task that keeps partitions fetchable: follows metadata, looks up positions, validates them.
 
-metadata -> assignment and leaders -> lookups (ListOffsets) and validation (OffsetForLeaderEpoch) -> wake the lanes
+metadata -> assignment, leaders -> ListOffsets, OffsetForLeaderEpoch (validation) -> wake the lanes
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ CONSUMER_REPLICA: Final = -1
 
 @contextlib.contextmanager
 def _request_for(states: Sequence[PartitionState]) -> Iterator[Callable[[], list[PartitionState]]]:
-    """End the attempts of `states` after the block; yields a function that returns those whose position has not moved
-    since, to which a response or failure applies."""
+    """End the attempts of `states` after the block; yields a function that returns those whose
+    position has not moved since, to which a response or failure applies."""
     generations = [(state, state.attempt.generation) for state in states]
 
     def current() -> list[PartitionState]:
@@ -152,16 +152,16 @@ class PositionUpdater:
             state.source.follow_epoch(known.leader_epoch)
 
     def _on_new_leader(self, state: PartitionState, leader: int | None) -> None:
-        """Fetch from a new leader without waiting for requests to the old one, which may be unresponsive: their
-        completion would not wake the new leader's lanes."""
+        """Fetch from a new leader without waiting for requests to the old one, which may be
+        unresponsive: their completion would not wake the new leader's lanes."""
         state.source.follow_leader(leader)
         if state.state is not FetchState.INITIALIZING:  # the request to the coordinator remains valid
             state.attempt.interrupt()
         self._regroup = True
 
     def _notice_loss(self, state: PartitionState, cluster: Cluster, *, lost: bool) -> None:
-        """Fail a partition, once, that is gone or may no longer be read. With a group it does not fail if its topic was
-        recreated with fewer partitions: the group revokes it."""
+        """Fail a partition, once, that is gone or may no longer be read. With a group it does not
+        fail if its topic was recreated with fewer partitions: the group revokes it."""
         topic = cluster.topics.get(state.tp.topic)
         if not lost or (topic is not None and not topic.error_code and self._subscription.shared):
             if state.lost:
@@ -178,7 +178,7 @@ class PositionUpdater:
             self._reader.buffer.fail(state, error)
 
     def forget(self, state: PartitionState) -> None:
-        """Drop a partition that is no longer assigned: its buffered and later records are not delivered."""
+        """Drop a partition no longer assigned: its buffered and later records are not delivered."""
         state.attempt.interrupt()
         state.clear_error()
         state.source.forget_leader()
@@ -243,7 +243,7 @@ class PositionUpdater:
         self._done()
 
     async def _fetch_committed(self, states: Sequence[PartitionState]) -> None:
-        """Start partitions at the committed offsets, once no open transaction can change them (KIP-447)."""
+        """Start partitions at committed offsets once no transaction can change them (KIP-447)."""
         assert self._offsets is not None  # without a group every partition starts with a reset
         timeout = self._config.default_api_timeout
         try:
@@ -282,7 +282,7 @@ class PositionUpdater:
         self._client.metadata.request_update(f"node {leader} does not respond to a lookup: it may lead no longer")
 
     def _on_validated(self, state: PartitionState, verdict: int | BrokerError) -> None:
-        """Apply a verdict: the offset at which the position's epoch ends in the new leader's log, or an error."""
+        """Apply a verdict: where the position's epoch ends in the new leader's log, or an error."""
         if isinstance(verdict, BrokerError):
             self._on_error(state, verdict)
         elif verdict < 0 or verdict >= state.cursor.fetch_offset:
@@ -292,7 +292,7 @@ class PositionUpdater:
             self._on_truncation(state, verdict)
 
     def _on_truncation(self, state: PartitionState, end: int) -> None:
-        """Move to `end`, where the new leader's log ends: the records after it were lost with the old leader."""
+        """Move to `end` of the new leader's log: later records were lost with the old leader."""
         self._reader.buffer.drop(state)
         before = state.cursor.fetch_offset
         if self._config.reset is OffsetReset.NONE:
@@ -350,7 +350,7 @@ def epoch_request(states: Sequence[PartitionState]) -> messages.OffsetForLeaderE
 def read_epochs(
     response: messages.OffsetForLeaderEpochResponse, states: Sequence[PartitionState], who: str
 ) -> dict[TopicPartition, int | BrokerError]:
-    """Return each partition's end of the epoch, negative if the leader does not know it, or its error."""
+    """Return each partition's end of the epoch, negative if the leader knows none, or its error."""
     ends: dict[TopicPartition, int | BrokerError] = {}
     for topic in response.topics:
         for data in topic.partitions:
@@ -370,7 +370,7 @@ def _error(tp: TopicPartition, code: int, who: str) -> BrokerError:
 async def check_epochs(
     connection: Connection, states: Sequence[PartitionState], *, timeout: float
 ) -> dict[TopicPartition, int | BrokerError]:
-    """Ask the leader of `states`. Brokers that do not support this for consumers count as knowing no epoch.
+    """Ask the leader of `states`. Brokers that lack this for consumers count as knowing no epoch.
 
     Raises: ConnectionFailed, RequestTimedOut: there was no response.
     """

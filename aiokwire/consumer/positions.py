@@ -1,12 +1,12 @@
 """The state of each assigned partition, without I/O.
 
-`PartitionState` consists of parts that are assigned by their own methods alone: `Position`, `LogEnds`, `FetchAttempt`
-and `ReadSource`. docs/architecture.md lists which component calls these methods; all of them run on the consumer's
-event loop, between two awaits. The states are those of Kafka's Java client (`SubscriptionState.FetchStates`).
+`PartitionState` has parts that only their own methods assign: `Position`, `LogEnds`, `FetchAttempt`
+and `ReadSource`. Callers (docs/architecture.md) run on the consumer's loop, between two awaits. The
+states are those of Kafka's Java client (`SubscriptionState.FetchStates`).
 
     INITIALIZING --RESET--> AWAIT_RESET --POSITION--> FETCHING <--> AWAIT_VALIDATION
 
-In a group a partition starts at the committed offset, and again after a transaction whose outcome is unknown.
+In a group partitions start at the committed offset, again after a transaction of unknown outcome.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Position:
         self.fallback: OffsetAndMetadata | None = None  # in INITIALIZING: the start if nothing was committed
 
     def move_to(self, offset: int, leader_epoch: int, *, is_drained: bool) -> None:
-        """Fetch from `offset` on. With `is_drained` (no chunk is held) it becomes the position, too."""
+        """Fetch from `offset` on. With `is_drained` (no chunk held) it is the position, too."""
         self.machine.fire(FetchEvent.POSITION)
         if is_drained:
             if self.offset == UNKNOWN:
@@ -122,7 +122,7 @@ class Position:
         self.fallback = fallback
 
     def replaces(self, fetch_offset: int) -> None:
-        """Keep the fetch offset of a deleted topic of the same name, for the report of the reset."""
+        """Keep the fetch offset of a deleted topic of the same name, to report the reset."""
         self.reset_from = fetch_offset
 
     def require_validation(self) -> None:
@@ -139,7 +139,7 @@ class Position:
         self.began = None
 
     def fetched(self, end: int, leader_epoch: int) -> None:
-        """Everything before `end` was fetched, the last batch under `leader_epoch` (negative: unknown)."""
+        """All before `end` was fetched, the last batch under `leader_epoch` (negative: unknown)."""
         self.fetch_offset = end
         if leader_epoch >= 0:
             self.fetch_epoch = leader_epoch
@@ -149,14 +149,14 @@ class Position:
         self.fetch_offset = offset
 
     def advance(self, offset: int, leader_epoch: int | None = None) -> None:
-        """Everything before `offset` was delivered or is not for the reader; `leader_epoch` is the last record's."""
+        """All before `offset` is delivered or not for readers; `leader_epoch`: last record's."""
         self.offset = offset
         if leader_epoch is not None:
             self.offset_epoch = leader_epoch
 
 
 class LogEnds:
-    """The offsets of a log that the last fetch response contained. They outlive a seek: they belong to the log."""
+    """Offsets of a log in the last fetch response. They outlive a seek: they belong to the log."""
 
     __slots__ = ("end_offset", "high_watermark", "last_stable_offset", "log_start_offset", "reported_end")
 
@@ -168,7 +168,7 @@ class LogEnds:
         self.reported_end = UNKNOWN  # the last end that was reported as reached
 
     def apply(self, high_watermark: int, last_stable_offset: int, log_start_offset: int, *, is_committed: bool) -> None:
-        """Take the offsets from a response; `is_committed`: the reader stops at the last stable offset."""
+        """Take offsets from a response; `is_committed`: readers stop at the last stable offset."""
         self.high_watermark = high_watermark
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
@@ -239,11 +239,11 @@ class FetchAttempt:
 
 
 class ReadSource:
-    """The node that serves a partition: its leader, or a replica that the leader prefers for this client (KIP-392).
+    """The node that serves a partition: its leader, or a replica that it prefers (KIP-392).
 
-    Only the leader is authoritative: a partition that a replica refuses is fetched from the leader, and only the
-    leader's response may lead to a reset. For some time after a refusal the leader does not receive the client's rack,
-    because it would name the same replica.
+    Only the leader is authoritative: a partition that a replica refuses is fetched from the leader,
+    and only the leader's response may lead to a reset. For some time after a refusal the leader
+    does not receive the client's rack, because it would name the same replica.
     """
 
     __slots__ = ("leader", "leader_epoch", "replica", "replica_until", "shun_until")
@@ -273,7 +273,7 @@ class ReadSource:
         self.leader = None
 
     def can_prefer(self, node_id: int, now: float) -> bool:
-        """Return whether a preferred replica is another node than the present one, and replicas may be used."""
+        """Return whether a preferred replica is another node than now, and replicas may be used."""
         return self.shun_until <= now and node_id not in (self.replica, self.leader)
 
     def prefer(self, node_id: int, until: float) -> None:
@@ -362,7 +362,7 @@ class PartitionState:
 
     @property
     def lag(self) -> int | None:
-        """Offsets between the position and the end that a reader can reach; None while either is unknown."""
+        """Offsets from position to the end that a reader can reach; None if either is unknown."""
         position = self.position
         if position is None or self.ends.end_offset == UNKNOWN:
             return None
@@ -371,7 +371,7 @@ class PartitionState:
     # --- position -----------------------------------------------------------------------------------------------------
 
     def move_to(self, offset: int, leader_epoch: int = UNKNOWN) -> None:
-        """Fetch from `offset` on, after a seek or a lookup. Without chunks it is the position, too."""
+        """Fetch from `offset` on after a seek or lookup. Without chunks it is the position, too."""
         self.cursor.move_to(offset, leader_epoch, is_drained=not self.chunks)
         self._renew()
 
@@ -386,7 +386,7 @@ class PartitionState:
         self._renew()
 
     def needs_validation(self, leader_epoch: int) -> bool:
-        """Return whether a leader of `leader_epoch` must confirm that its log contains the position (KIP-320)."""
+        """Return whether a leader of `leader_epoch` must validate the position (KIP-320)."""
         return (
             self.cursor.fetch_epoch != UNKNOWN
             and leader_epoch > self.source.leader_epoch

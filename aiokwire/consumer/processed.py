@@ -1,7 +1,7 @@
-"""Tracks which delivered records the application still processes; all earlier ones are finished. No I/O.
+"""Tracks which delivered records the application processes; all earlier ones are finished. No I/O.
 
-The reader reports each request for records, and what it takes; records of the fast path are detected by the position of
-their chunk. Used by the automatic commit, and by the check of `max_poll_interval_ms`.
+The reader reports requests for records, and what it takes; fast-path records are detected by their
+chunk's position. For the automatic commit and the check of `max_poll_interval_ms`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ProcessedTracker:
         self._progressed_at = 0.0
 
     def report_reads(self, on_read: Callable[[], None] | None) -> None:
-        """Call `on_read` whenever the application asks for records; None once the membership has ended."""
+        """Call `on_read` when the application asks for records; None once membership has ended."""
         self._report_read = on_read
 
     # --- called by the reader -----------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ class ProcessedTracker:
             self._report_read()
 
     def took_one(self, chunk: Chunk) -> None:
-        """A record is about to be taken from `chunk`, and those after it may be by the fast path."""
+        """A record is about to be taken from `chunk`; later ones may be by the fast path."""
         self._chunk = chunk
 
     def took_list(self, state: PartitionState) -> None:
@@ -62,7 +62,7 @@ class ProcessedTracker:
             self._lists[state] = state.committable
 
     def on_stream_read(self, held: Held | None) -> None:
-        """A stream asks for its next record: it has finished `held`, and no other reader has finished anything."""
+        """A stream asks for a record: it finished `held`; no other reader finished anything."""
         self._calls += 1
         if held is not None:
             self.put_back(held)
@@ -74,7 +74,7 @@ class ProcessedTracker:
         self._streams[held.state] = held.position
 
     def put_back(self, held: Held) -> bool:
-        """Stop tracking a stream's record; False if it was not tracked, because the position was moved."""
+        """Stop tracking a stream's record; False if it was not: the position was moved."""
         return self._streams.pop(held.state, None) is not None
 
     def forget(self, state: PartitionState) -> None:
@@ -85,7 +85,7 @@ class ProcessedTracker:
     # --- for commits and membership -----------------------------------------------------------------------------------
 
     def finished(self, state: PartitionState) -> OffsetAndMetadata | None:
-        """Return the position up to which a partition is finished; None while it has no position."""
+        """Return the position up to which a partition is finished; None while it has none."""
         if state in self._streams:
             return self._streams[state]
         if state in self._lists:
@@ -99,7 +99,7 @@ class ProcessedTracker:
         return position
 
     def progressed_at(self, now: float, *, waiting: bool) -> float:
-        """Return when the application was last seen to ask for records; `waiting`: it waits for records now."""
+        """Return when the application was last seen to ask for records; `waiting`: it waits now."""
         chunk = self._feed.current
         progress = (self._calls, chunk, None if chunk is None else chunk.position)
         if waiting or progress != self._progress:

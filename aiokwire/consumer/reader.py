@@ -1,8 +1,8 @@
 """Delivers buffered batches to the application: waiting, decoding, taking.
 
-Records are taken only in the turn of the event loop that returns them, so a cancelled call loses none. The position of
-a partition moves when its records are taken. A timeout bounds only the wait for records: those that are ready in the
-buffer are returned whatever the timeout.
+Records are taken only in the turn of the event loop that returns them, so a cancelled call loses
+none. The position of a partition moves when its records are taken. A timeout bounds only the wait
+for records: those that are ready in the buffer are returned whatever the timeout.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class AnyOf:
 class Share:
     """The partitions of one stream, as a container that restricts the reader to them.
 
-    A partition is locked while a stream processes one of its records, even if another stream owns it by then.
+    A partition is locked while a stream processes its record, even if another stream owns it now.
     """
 
     def __init__(self, locks: dict[TopicPartition, Share]) -> None:
@@ -69,7 +69,7 @@ class Share:
         self._locks[held.state.tp] = self
 
     def put_back(self) -> Held | None:
-        """Unlock the partition and return the record that the stream was processing; None if there was none."""
+        """Unlock the partition; return the record that the stream was processing, or None."""
         held, self._held = self._held, None
         if held is not None:
             del self._locks[held.state.tp]
@@ -86,8 +86,8 @@ class Reader:
         on_room: Callable[[PartitionState], None],
         on_wait: Callable[[], None],
     ) -> None:
-        """`on_room` is called when a partition may be fetched again, because it was drained or its error was raised;
-        `on_wait` when a reader finds no record and starts to wait."""
+        """`on_room` is called when a partition may be fetched again, because it was drained or its
+        error was raised; `on_wait` when a reader finds no record and starts to wait."""
         self.feed = Feed(self._advance)
         self.buffer = FetchBuffer(self.feed, hooks, on_room, self._on_add)
         self._on_room = on_room
@@ -132,7 +132,7 @@ class Reader:
 
     @property
     def wanted(self) -> Only:
-        """The partitions that the waiting readers want; memory is reserved for them when it is full."""
+        """The partitions that waiting readers want; memory is reserved for them when it is full."""
         if len(self._wants) == 1:
             return self._wants[0]
         return None if any(want is None for want in self._wants) else AnyOf(list(self._wants))
@@ -161,8 +161,8 @@ class Reader:
         return self._take_one(chunk)
 
     async def many(self, limit: int, timeout: float | None, only: Only, groups: Groups | None = None) -> list[Any]:
-        """Return up to `limit` records: those that are ready, else the first within `timeout` seconds. With `groups`
-        they are added there, by partition, and the list is empty."""
+        """Return up to `limit` records: those that are ready, else the first within `timeout`
+        seconds. With `groups` they are added there, by partition, and the list is empty."""
         self.processed.on_read()
         if self.feed.due:
             await self._take_turn()
@@ -175,7 +175,7 @@ class Reader:
         return self._take_many(limit, only, groups)
 
     async def columns(self, limit: int, timeout: float | None, only: Only) -> Columns:
-        """Return up to `limit` records as columns, without decoding them; as `many`, but by whole batches."""
+        """Return up to `limit` records as columns, undecoded; as `many`, but by whole batches."""
         self.processed.on_read()
         if self.feed.due:
             await self._take_turn()
@@ -190,7 +190,7 @@ class Reader:
         return columns
 
     async def batch(self) -> Batch[Any, Any] | None:
-        """Return the next batch, decompressed, without records that were delivered. None: the consumer was closed."""
+        """Return the next batch, decompressed, without delivered records; None once closed."""
         self.processed.on_read()
         if self.feed.due:
             await self._take_turn()
@@ -382,7 +382,7 @@ class Reader:
     async def _take_turn(self) -> None:
         """Give the loop the turn that is due, to read sockets and run other tasks.
 
-        Not within the scope of a timeout: a timeout of 0 would cancel it every time, and no record would be delivered.
+        Not within a timeout's scope: a timeout of 0 would always cancel it and deliver no record.
         """
         await anyio.lowlevel.checkpoint()
         self.feed.rested()
@@ -416,8 +416,8 @@ class Reader:
         self._decoder.on_add(chunk)
 
     def _load(self, chunk: Chunk) -> bool:
-        """Decode a chunk. False if it is not ready, if its records turn out to need async deserializers, or if it is
-        damaged: then it is dropped, and its partition fails."""
+        """Decode a chunk. False if it is not ready, if its records turn out to need async
+        deserializers, or if it is damaged: then it is dropped, and its partition fails."""
         try:
             if self._decoder.decode(chunk):
                 return True
@@ -450,7 +450,7 @@ class Reader:
             self.buffer.fail(state, done.failure)
 
     def _on_unreadable(self, chunk: Chunk, error: KafkaError) -> None:
-        """Fail the partition of a chunk that cannot be decoded; its position stays before the chunk."""
+        """Fail the partition of an undecodable chunk; its position stays before the chunk."""
         if chunk.dropped:
             return
         state: PartitionState = chunk.partition

@@ -1,4 +1,4 @@
-"""Applies a group's rebalances to the consumer: its partitions, commits, and the user's rebalance listener.
+"""Applies a group's rebalances to the consumer: its partitions, commits, and the user's listener.
 
 subscription --> membership (joins) --> assign, revoke, lose --> partitions, commits, listener
 """
@@ -192,7 +192,7 @@ class RebalanceHandler:
             self._membership.rejoin(reason)
 
     def polled(self) -> None:
-        """Record that the application waits for partitions: a member that has left the group rejoins."""
+        """Record that the application waits for partitions: a member that has left rejoins."""
         if self._membership is not None:
             self._membership.record_poll()
 
@@ -202,7 +202,7 @@ class RebalanceHandler:
         return bool(self._subscription.topics) or self._pattern is not None or self._broker_pattern is not None
 
     def check_outside_listener(self, call: str) -> None:
-        """Refuse a `call` that ends the membership if the listener makes it: each would wait for the other.
+        """Refuse a `call` by the listener that ends the membership: each would wait for the other.
 
         Raises: InvalidArgument: the call is made in the rebalance listener.
         """
@@ -214,7 +214,7 @@ class RebalanceHandler:
             )
 
     def settle(self) -> None:
-        """Fix the finished positions, because the consumer is being closed: later reads no longer count."""
+        """Fix the finished positions, as the consumer is closing: later reads no longer count."""
         self._commits.settle(self._subscription.states)
 
     async def stop(self, timeout: float, *, reason: str) -> None:

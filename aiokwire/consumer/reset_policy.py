@@ -1,4 +1,4 @@
-"""Parses `auto_offset_reset`: where a consumer without a position, or with one out of range, continues. No I/O."""
+"""Parses `auto_offset_reset`: where to continue without a position, or out of range. No I/O."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ByDuration:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AtMost:
-    """This offset, or the end of the log if that is lower: "nearest" for a position after the log's start."""
+    """This offset, or the log's end if lower: "nearest" for a position after the log's start."""
 
     offset: int
 

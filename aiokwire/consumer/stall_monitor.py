@@ -1,4 +1,4 @@
-"""Periodically checks every partition for progress, reports the stalled ones, and triggers a metadata refresh.
+"""Periodically checks partitions for progress, reports stalled ones, triggers a metadata refresh.
 
 Delivering a record does not read the clock: a position that moved between two checks is progress.
 """
@@ -105,7 +105,7 @@ class StallMonitor:
     def _check(
         self, state: PartitionState, now: float, sources: dict[int | None, Source], changes: list[Change]
     ) -> PartitionHealth:
-        """Check a partition; add to `changes` if it stalled or resumed. `sources` caches the node's state."""
+        """Add a partition's stall or resumption to `changes`. `sources` caches the node's state."""
         before = self._seen.get(state)
         node_id = state.source.node_id
         if node_id not in sources:
@@ -136,7 +136,7 @@ class StallMonitor:
         return health
 
     def _report(self, changes: list[Change]) -> None:
-        """Log the changes, one line for each reason; publish them; refresh the metadata and the lanes for stalls."""
+        """Log changes, a line per reason; publish them; refresh metadata and lanes for stalls."""
         handler = self._rebalance_handler
         who = f"client {self._parts.config.client_id!r}" + ("" if handler is None else f", {handler.label}")
         alike: dict[str, list[PartitionStalled | PartitionResumed]] = {}

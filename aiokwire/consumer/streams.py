@@ -2,8 +2,8 @@
 
     assignment --share_out--> shares --Reader--> streams, one per task
 
-Records of a partition are processed one after the other, even when it moves to another stream. A stream that is dropped
-counts as closed.
+Records of a partition are processed one after the other, even when it moves to another stream. A
+stream that is dropped counts as closed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aiokwire.types import K, TopicPartition, V
 def share_out(
     partitions: Iterable[TopicPartition], shares: Sequence[frozenset[TopicPartition]]
 ) -> list[frozenset[TopicPartition]]:
-    """Distribute partitions as evenly as possible; each share keeps as many of its own as that allows."""
+    """Distribute partitions evenly; each share keeps as many of its own as that allows."""
     wanted = frozenset(partitions)
     least, more = divmod(len(wanted), len(shares))
     kept = [sorted(share & wanted) for share in shares]
@@ -108,8 +108,8 @@ class Streams:
 class RecordStream(Generic[K, V]):
     """Records of some of a consumer's partitions, for one task; ends when the consumer is closed.
 
-    When it is closed or dropped, the other streams receive its partitions, and the record that it is processing, unless
-    that was acked or committed.
+    When it is closed or dropped, the other streams receive its partitions, and the record that it
+    is processing, unless that was acked or committed.
     """
 
     def __init__(self, streams: Streams, share: Share, reader: Reader) -> None:
@@ -126,7 +126,7 @@ class RecordStream(Generic[K, V]):
         return self
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
-        """Return the next record; the previous one of this stream is finished. A call that is cancelled takes none.
+        """Return the next record; the previous one is finished. A cancelled call takes none.
 
         Raises: the error of a partition that cannot be read.
         """

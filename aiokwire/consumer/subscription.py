@@ -1,4 +1,4 @@
-"""The assigned partitions, chosen by topic or one by one, and updated when the metadata changes. No I/O."""
+"""The assigned partitions, by topic or one by one, updated when the metadata changes. No I/O."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Changes:
 
 
 class Subscription:
-    """The assigned partitions and their origin: given one by one, all of the subscribed topics, or, if those are
-    `shared`, the ones that the group assigned."""
+    """The assigned partitions and their origin: given one by one, all of the subscribed topics, or,
+    if those are `shared`, the ones that the group assigned."""
 
     def __init__(self, reset: ResetTarget | None, on_first: Callable[[], None] | None = None) -> None:
-        """`reset`: where partitions start; None: at the committed offsets. `on_first` is called when partitions are
-        assigned after there were none."""
+        """`reset`: where partitions start; None: at the committed offsets. `on_first` is called
+        when partitions are assigned after there were none."""
         self._reset = reset
         self.topics: frozenset[str] = frozenset()  # subscribed to; empty when partitions were given one by one
         self.shared = False  # the group distributes the partitions of the topics
@@ -61,8 +61,8 @@ class Subscription:
         return removed
 
     def share(self, topics: Iterable[str], *, later: Iterable[str] = ()) -> list[PartitionState]:
-        """Read the partitions of `topics` that a group assigns. Returns the removed partitions, none if topics were
-        shared before: then the group revokes them. `later` are topics that did not exist at their subscription."""
+        """Read the partitions of `topics` that a group assigns. Returns the removed ones, none if
+        shared before: the group revokes them. `later`: topics that did not exist then."""
         removed = [] if self.shared else self._keep(())
         self.shared = True
         self._choose(topics)
@@ -103,16 +103,16 @@ class Subscription:
         return given_up
 
     def first_reset(self, tp: TopicPartition, policy: ResetTarget) -> ResetTarget:
-        """Return the start of a partition without a committed offset. One that was added after the subscription starts
-        at its first record: "latest" would skip the records written before the client noticed it."""
+        """Return the start of a partition without a committed offset. One added after the
+        subscription starts at its first record: "latest" skips records written until noticed."""
         seen = self._seen.get(tp.topic)
         return OffsetReset.EARLIEST if seen is not None and tp.partition >= seen else policy
 
     def follow(self, cluster: Cluster) -> Changes:
         """Apply a snapshot: new partitions, recreated topics.
 
-        A topic that is missing from the snapshot keeps its partitions and positions: it may reappear, and a broker that
-        has just started may not know it yet.
+        A topic that is missing from the snapshot keeps its partitions and positions: it may
+        reappear, and a broker that has just started may not know it yet.
         """
         changes = Changes()
         before: dict[TopicPartition, int] = {}  # positions in recreated topics
