@@ -1,7 +1,7 @@
 """aiokwire: an asyncio-native Kafka client framework.
 
-All public names are here and load when first used; `aiokwire.broker`, `aiokwire.testing` and `aiokwire.spark` are
-imported by their own names.
+All public names are here and load when first used; `aiokwire.broker`, `aiokwire.testing` and
+`aiokwire.spark` are imported by their own names.
 """
 
 from __future__ import annotations

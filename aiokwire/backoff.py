@@ -14,7 +14,7 @@ LOGGED_ATTEMPTS = (1, 5, 20)
 
 
 class Backoff:
-    """Delays in seconds that grow from `initial` to `maximum`, each varied by up to `jitter` both ways."""
+    """Delays in seconds from `initial` up to `maximum`, each varied by up to `jitter` both ways."""
 
     def __init__(
         self,
@@ -42,11 +42,11 @@ class Backoff:
 
     @property
     def is_worth_logging(self) -> bool:
-        """Whether the log should mention this attempt: the first, the 5th, the 20th, and every 100th."""
+        """Whether to log this attempt: the first, the 5th, the 20th, and every 100th."""
         return self.attempts in LOGGED_ATTEMPTS or self.attempts % 100 == 0
 
     def is_first_storage_error(self, error: BaseException) -> bool:
-        """Whether `error` is the first KAFKA_STORAGE_ERROR since the last reset: a disk that is full may stay full."""
+        """Whether `error` is the first KAFKA_STORAGE_ERROR since a reset: disks may stay full."""
         if self.had_storage_error or not isinstance(error, BrokerError):
             return False
         self.had_storage_error = error.code is ErrorCode.KAFKA_STORAGE_ERROR

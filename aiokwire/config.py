@@ -1,7 +1,7 @@
-"""Options: converts keyword arguments to a frozen dataclass, with errors that name the correct option.
+"""Options: converts keyword arguments to a frozen dataclass; errors name the correct option.
 
-`from_options` builds the dataclass; `convert_text` accepts values from the environment; `documents_options` shows every
-option in `help()` and in the signature of the class that takes them.
+`from_options` builds the dataclass; `convert_text` accepts values from the environment;
+`documents_options` shows every option in `help()` and the signature of the class that takes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ INT32_MAX = 2**31 - 1
 def from_options(cls: type[ConfigT], options: Mapping[str, Any]) -> ConfigT:
     """Build the config dataclass `cls` from keyword options.
 
-    Raises: ConfigurationError: an option is unknown (with the advice of `unknown_option`), or its value is invalid.
+    Raises: ConfigurationError: an option is unknown (with the advice of `unknown_option`), or its
+    value is invalid.
     """
     valid = _names(cls)
     for name in options:
@@ -37,9 +38,10 @@ def from_options(cls: type[ConfigT], options: Mapping[str, Any]) -> ConfigT:
 
 
 def config_of(cls: type[Any], config: ConfigT | None, options: Mapping[str, Any]) -> ConfigT:
-    """Return the `config` of a client, or build one from its keyword options, of which those with None are left out.
+    """Return a client's `config`, or build one from its keyword options, without those of None.
 
-    Raises: InvalidArgument: both were given; ConfigurationError: as `from_options`, or `config` is of another class.
+    Raises: InvalidArgument: both were given; ConfigurationError: as `from_options`, or `config` is
+    of another class.
     """
     given = {name: value for name, value in options.items() if value is not None or name not in _names(cls)}
     if config is None:
@@ -57,8 +59,9 @@ def config_of(cls: type[Any], config: ConfigT | None, options: Mapping[str, Any]
 def unknown_option(name: str, valid: Iterable[str], owner: str) -> str:
     """Return the message for an option that `owner` does not have, with the best advice.
 
-    Accepts Kafka's own spelling with dots and dashes. The advice is, in this order: our spelling of it, the replacement
-    of another client's option, the class that has it, the nearest name, where all names are listed.
+    Accepts Kafka's spelling with dots and dashes. The advice, in order: our spelling, the
+    replacement of another client's option, the class that has it, the nearest name, where all are
+    listed.
     """
     valid = list(valid)
     problem = f"{owner.removesuffix('Config')} has no option {name!r}"
@@ -80,7 +83,7 @@ def unknown_option(name: str, valid: Iterable[str], owner: str) -> str:
 
 
 def _class_with_option(name: str, owner: str) -> str | None:
-    """Return the class, other than that of `owner`, that has an option. Imports the package only for an error."""
+    """Return the class, not `owner`'s, that has an option. Imports the package only on an error."""
     package = importlib.import_module("aiokwire")
     for other in ("Producer", "Consumer"):
         config = f"{other}Config"
@@ -97,10 +100,10 @@ def _names(cls: type) -> list[str]:
 
 
 def convert_text(config: Any) -> None:
-    """Convert texts to numbers, True and False in options of the frozen dataclass `config` that accept only those.
+    """Convert texts to numbers, True, False in options of dataclass `config` that take only those.
 
-    `linger_ms=os.environ["LINGER_MS"]` works; an option that also accepts a str keeps its text for its own parser.
-    Other texts are kept, so that the option's check refuses them.
+    `linger_ms=os.environ["LINGER_MS"]` works; an option that also accepts a str keeps its text for
+    its own parser. Other texts are kept, so that the option's check refuses them.
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
@@ -200,7 +203,7 @@ def require_bool(name: str, value: object) -> None:
 def documents_options(config: type | None = None) -> Callable[[ClassT], ClassT]:
     """Decorate a class so that its docstring lists the options of `config`, itself by default.
 
-    A class that accepts the options of another class has them in its signature, too. Both are created when first read.
+    A class that accepts another's options has them in its signature, too. Both are made when read.
     """
 
     def decorate(cls: ClassT) -> ClassT:
@@ -245,7 +248,7 @@ class _OptionsSignature:
 
 
 def described_options(config: type) -> list[tuple[str, str, str, str]]:
-    """Return (name, type, default, indented text) of every option, the texts read from the source of `config`."""
+    """Return (name, type, default, indented text) of each option, texts from `config`'s source."""
     texts: dict[str, str] = {}
     for cls in reversed(config.__mro__):
         if dataclasses.is_dataclass(cls):

@@ -1,8 +1,8 @@
-"""Kafka's error codes, one line each: number, whether it is retriable, whether the metadata is stale, description.
+"""Kafka's error codes, a line each: number, if retriable, if the metadata is stale, description.
 
-Names, numbers and the two flags are Kafka's (4.3.1, class `Errors`: a code is retriable if its exception is a
-`RetriableException`, and requires new metadata if it is an `InvalidMetadataException`). Used by `errors` and by all
-code that reads or writes responses.
+Names, numbers and the two flags are Kafka's (4.3.1, class `Errors`: a code is retriable if its
+exception is a `RetriableException`, and requires new metadata if it is an
+`InvalidMetadataException`). Used by `errors` and by all code that reads or writes responses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ErrorCode(enum.IntEnum):
 
     @classmethod
     def of(cls, number: int) -> ErrorCode:
-        """Return the member of a number; UNKNOWN_SERVER_ERROR for an unknown code of a newer broker."""
+        """Return a number's member; UNKNOWN_SERVER_ERROR for an unknown code of a newer broker."""
         return _BY_NUMBER.get(number, cls.UNKNOWN_SERVER_ERROR)
 
     UNKNOWN_SERVER_ERROR = -1, False, False, "the broker failed for a reason that has no code; its log has the details"

@@ -1,7 +1,7 @@
 """The exceptions, by what the caller can do next.
 
-Kafka's codes are one table (`aiokwire.error_codes`); these are the few classes that a program catches. A message names
-the request and its receiver, the result, and the next step.
+Kafka's codes are one table (`aiokwire.error_codes`); these are the few classes that a program
+catches. A message names the request and its receiver, the result, and the next step.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ConnectionFailed(KafkaError):
 
 
 class RequestTimedOut(KafkaError, TimeoutError):
-    """A deadline passed before the response. Whether the broker processed the request is unknown."""
+    """A deadline passed before the response. Whether a broker processed the request is unknown."""
 
 
 class ProtocolViolation(KafkaError):
@@ -63,8 +63,8 @@ class ProtocolViolation(KafkaError):
 class CorruptRecord(ProtocolViolation):
     """A batch or record is damaged, or its codec cannot read it. The position stays before it.
 
-    `next_offset` is where to seek to skip it, with all records of the damaged batch. It is -1 unless a consumer raises
-    the error.
+    `next_offset` is where to seek to skip it, with all records of the damaged batch. It is -1
+    unless a consumer raises the error.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class BufferFullError(KafkaError):
 class DeliveryFailed(KafkaError):
     """A record was not delivered: its delivery deadline passed, or its producer was closed.
 
-    `stage` is where it was then ("metadata", "buffered", "in flight", "retrying"; "purged" if `purge` dropped it,
-    "cancelled" if `Delivery.cancel` withdrew it), `elapsed` the seconds since it was accepted, `last_error` the last
-    error of the broker or connection.
+    `stage` is where it was then ("metadata", "buffered", "in flight", "retrying"; "purged" if
+    `purge` dropped it, "cancelled" if `Delivery.cancel` withdrew it), `elapsed` the seconds since
+    it was accepted, `last_error` the last error of the broker or connection.
     """
 
     def __init__(
@@ -122,15 +122,15 @@ class DeliveryFailed(KafkaError):
 
 
 class TransactionStateError(KafkaError):
-    """A call does not fit the transaction's state: a record outside a transaction, a second transaction at a time,
-    offsets after its end. Nothing was accepted; the transaction continues."""
+    """A call does not fit the transaction's state: a record outside, a second transaction at a
+    time, offsets after its end. Nothing was accepted; the transaction continues."""
 
 
 class TransactionAborted(KafkaError):
     """A transaction was aborted, or must be: `read_committed` readers will see none of its records.
 
-    The producer can continue: let this error leave the transaction's block, then repeat the whole work in a new one.
-    `reason` is the cause, None if the program itself aborted.
+    The producer can continue: let this error leave the transaction's block, then repeat the whole
+    work in a new one. `reason` is the cause, None if the program itself aborted.
     """
 
     def __init__(self, message: str, *, reason: Exception | None = None) -> None:
@@ -139,9 +139,9 @@ class TransactionAborted(KafkaError):
 
 
 class TransactionFailed(KafkaError):
-    """A transactional producer cannot continue: close it and create a new one, which ends its open transaction.
+    """A transactional producer cannot continue: close it. A new one ends its open transaction.
 
-    `reason` is the cause. Fencing by a newer instance raises `FencedError` instead: then do not create a new one.
+    `reason` is the cause. A newer instance raises `FencedError` instead: do not create a new one.
     """
 
     def __init__(self, message: str, *, reason: Exception | None = None) -> None:
@@ -153,7 +153,7 @@ class TransactionFailed(KafkaError):
 
 
 class BrokerError(KafkaError):
-    """A broker refused a request. `code` is its error; `retriable` whether the same request may succeed later."""
+    """A broker refused a request: `code` is its error, `retriable` if it may succeed later."""
 
     def __init__(
         self,
@@ -240,8 +240,8 @@ class OffsetOutOfRange(NoOffset):
 
 
 class CommitFailed(KafkaError):
-    """Offsets were not committed: the `partitions` are no longer assigned to this member, and their new owner continues
-    at the committed offsets. Do not retry: the member has rejoined its group, or is about to."""
+    """Offsets were not committed: the `partitions` are no longer this member's; their new owner
+    continues at the committed offsets. Do not retry: the member has rejoined its group, or will."""
 
     def __init__(self, message: str, *, partitions: Collection[tuple[str, int]] = ()) -> None:
         super().__init__(message)
@@ -324,7 +324,7 @@ def error_for(
 
 
 def is_transient(error: BaseException) -> bool:
-    """Return whether the same request may succeed later: no response came, or the broker returned a retriable code."""
+    """Whether the same request may succeed later: no response came, or a retriable code."""
     return isinstance(error, (ConnectionFailed, RequestTimedOut)) or (
         isinstance(error, BrokerError) and error.retriable
     )

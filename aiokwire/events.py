@@ -20,7 +20,7 @@ LIMIT: Final = 1000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Throttled:
-    """A broker throttles the client (KIP-219): no fetch or produce request is sent to it for this time."""
+    """A broker throttles the client (KIP-219), which sends it no fetch or produce for this time."""
 
     node_id: int
     seconds: float
@@ -29,7 +29,7 @@ class Throttled:
 class EventStream(Generic[E]):
     """The events since its creation, in order. Ends after the last event once its client is closed.
 
-    Keeps a limited number of events for a busy reader: the oldest are dropped, and counted in `dropped`.
+    Keeps a limited number of events for a busy reader: drops the oldest, counted in `dropped`.
     """
 
     def __init__(self, *, limit: int, without: tuple[type, ...] = ()) -> None:

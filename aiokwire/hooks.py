@@ -1,7 +1,8 @@
 """Hooks: methods that a client calls, for the user's logging, tracing and monitoring.
 
-Subclass `Hooks`, override the methods you need, and pass an instance as `hooks=`. Methods run on the event loop and
-must not block; their exceptions are logged and have no other effect. Hooks that are not overridden cost nothing.
+Subclass `Hooks`, override the methods you need, and pass an instance as `hooks=`. Methods run on
+the event loop and must not block; their exceptions are logged and have no other effect. Hooks that
+are not overridden cost nothing.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ class Hooks:
     def on_send(
         self, topic: str, partition: int | None, key: bytes | None, value: bytes | None, headers: Headers | None
     ) -> Headers | None:
-        """A serialized record is about to be accepted. The returned headers, unless None, replace its own."""
+        """Before a serialized record is accepted. Returned headers replace its own, unless None."""
         return None
 
     def on_batch_sealed(self, topic: str, partition: int, count: int, size: int) -> None:
         """A batch of `count` records and `size` bytes is complete and waits for its broker."""
 
     def on_produce_request(self, node_id: int, batches: int, count: int) -> None:
-        """A request with `count` records in `batches` batches was sent, for the first time or as a retry."""
+        """A request with `count` records in `batches` batches was sent, first or as a retry."""
 
     def on_delivered(self, topic: str, partition: int, base_offset: int, count: int) -> None:
         """A batch was acknowledged; `base_offset` is -1 if the broker does not return it."""
@@ -61,23 +62,24 @@ class Hooks:
     def on_reset(self, topic: str, partition: int, before: int | None, after: int, reason: str) -> None:
         """A position was set by a lookup: from `before` (None: there was none) to `after`.
 
-        `reason` names the policy and the cause. The records in between are skipped or delivered again.
+        `reason` names policy and cause. The records in between are skipped or delivered again.
         """
 
     def on_partition_end(self, topic: str, partition: int, offset: int) -> None:
-        """All records up to `offset` that the last fetch found were delivered, or are by the call that is just
-        returning. Called once for each end, and again after a seek."""
+        """All records up to `offset` that the last fetch found were delivered, or are by the call
+        that is just returning. Called once for each end, and again after a seek."""
 
     def on_batch_read(self, topic: str, partition: int, base_offset: int, count: int, size: int) -> None:
         """A whole batch was delivered to the application, or is by the call that is just returning.
 
-        `base_offset` is its first wanted offset, `count` its number of records, `size` its bytes as fetched. A batch
-        that a seek or a rebalance cut off is not reported; one of many thousand records is reported in several parts.
+        `base_offset` is its first wanted offset, `count` its number of records, `size` its bytes as
+        fetched. A batch that a seek or a rebalance cut off is not reported; one of many thousand
+        records is reported in several parts.
         """
 
 
 class HookCaller:
-    """Calls the user's hooks and logs their exceptions. The base of each client's caller; runs on the client's loop."""
+    """Calls hooks and logs their exceptions. The base of each client's caller, on its loop."""
 
     def __init__(self, hooks: Hooks | None, logger: logging.Logger) -> None:
         """`logger` logs exceptions of hooks."""

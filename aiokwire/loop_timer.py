@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class LoopTimer:
-    """Calls back once, at the earliest time for which it was set since it fired. Used only on its loop."""
+    """Calls back once, at the earliest time set since it fired. Used only on its loop."""
 
     __slots__ = ("_at", "_callback", "_handle", "_loop")
 

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class InvalidTransition(KafkaError):
-    """An event without a transition from the current state: a bug of this package, not of a broker."""
+    """An event without a transition from the current state: a bug of this package, not a broker."""
 
 
 class Machine(Generic[StateT, EventT]):

@@ -1,4 +1,4 @@
-"""Options of aiokafka, kafka-python, confluent-kafka and Java's clients that have another name here, or none.
+"""Options of aiokafka, kafka-python, confluent-kafka and Java with another name here, or none.
 
 `aiokwire.config` reads the table if an option is unknown: name in snake_case -> advice.
 """

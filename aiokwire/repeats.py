@@ -1,4 +1,4 @@
-"""Loggers that do not repeat an error which lasts, such as a full disk: on change, then every 30 seconds."""
+"""Loggers that do not repeat a lasting error (a full disk): on change, then every 30 seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Subject = tuple[object, ...]
 
 
 class RepeatFilter(logging.Filter):
-    """Drops an ERROR that equals the last one about its subject: the arguments of the message but the last one.
+    """Drops an ERROR that equals the last about its subject: the message's arguments but the last.
 
     Remembers them for each event loop, on its clock. Errors with a traceback are never dropped.
     """

@@ -1,10 +1,10 @@
 """Runs work outside the event loop: the only module that starts threads.
 
-`run_in_thread` is for work that blocks or computes long: compression and decompression of large batches, fsync,
-deletion of files. A loop that simulates time does such work itself, by a coroutine method `run_in_thread(func, *args)`.
+`run_in_thread` is for work that blocks or computes long: (de)compression of large batches, fsync,
+deletion of files. A loop that simulates time does it in a coroutine `run_in_thread(func, *args)`.
 
-`run_beside` is for work that must continue while a user's handler blocks the loop: heartbeats, and the watchdog for
-such handlers. It has its own loop and thread; on a loop that simulates time it is a normal coroutine.
+`run_beside` is for work that must continue while a handler blocks the loop: heartbeats, the
+watchdog. It has its own loop and thread; on a loop that simulates time it is a normal coroutine.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("
 async def run_in_thread(func: Callable[[*Args], T], *args: *Args) -> T:
     """Run `func` in a worker thread and return its result.
 
-    A cancelled caller waits for the thread to end, so that `func` never uses memory that was released; keep `func`
-    short.
+    A cancelled caller waits for the thread to end, so that `func` never uses memory that was
+    released; keep `func` short.
     """
     simulated = getattr(asyncio.get_running_loop(), "run_in_thread", None)
     if simulated is not None:
@@ -53,7 +53,7 @@ async def run_in_thread(func: Callable[[*Args], T], *args: *Args) -> T:
 
 
 def start_thread(func: Callable[[*Args], T], *args: *Args, name: str) -> concurrent.futures.Future[T]:
-    """Run `func` in its own daemon thread, which does not delay the interpreter's exit; the future has its result."""
+    """Run `func` in a daemon thread, which does not delay the exit; the future has its result."""
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def run() -> None:
@@ -67,10 +67,10 @@ def start_thread(func: Callable[[*Args], T], *args: *Args, name: str) -> concurr
 
 
 def call_for_each(func: Callable[[T], object], items: Iterable[T], *, threads: int, name: str) -> list[Exception]:
-    """Call `func` with each item in up to `threads` threads, including the caller's own, and wait for all of them.
+    """Call `func` with each item in up to `threads` threads with the caller's, and wait for all.
 
-    For work that waits for a device, called from a thread. Returns the exceptions; an exception does not prevent the
-    calls with other items.
+    For work that waits for a device, called from a thread. Returns the exceptions; an exception
+    does not prevent the calls with other items.
     """
     waiting = collections.deque(items)
     errors: list[Exception] = []
@@ -98,10 +98,11 @@ async def run_beside(
 ) -> None:
     """Run a coroutine function on its own event loop in its own thread, until it ends.
 
-    Cancelling the caller cancels `main`, and waits for the thread, at most `end_timeout` seconds. `main` may access
-    state of the caller's loop only by single assignments and `call_soon_threadsafe`, and must not log: a handler that
-    blocks the caller's loop may hold a lock of the log. The thread does not delay the interpreter's exit, and like the
-    caller's tasks does not exist in a forked process.
+    Cancelling the caller cancels `main`, and waits for the thread, at most `end_timeout` seconds.
+    `main` may access state of the caller's loop only by single assignments and
+    `call_soon_threadsafe`, and must not log: a handler that blocks the caller's loop may hold a
+    lock of the log. The thread does not delay the interpreter's exit, and like the caller's tasks
+    does not exist in a forked process.
 
     Raises: the exception of `main`.
     """

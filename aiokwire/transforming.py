@@ -1,4 +1,4 @@
-"""Read, process, write: each turn is one transaction, so that each record counts exactly once (KIP-98, KIP-447).
+"""Read, process, write: each turn is a transaction; records count exactly once (KIP-98, KIP-447).
 
 `transform` uses only the public parts of the consumer and the producer.
 """
@@ -56,7 +56,7 @@ async def transform(
     poll: float = 1.0,
     rng: random.Random | None = None,
 ) -> NoReturn:
-    """Read records, process them with `handler`, and commit its output together with the positions, until cancelled.
+    """Read records, process them in `handler`, commit output with positions, until cancelled.
 
         async def enrich(records, tx):
             for record in records:
@@ -64,21 +64,23 @@ async def transform(
 
         await aiokwire.transform(consumer, producer, enrich)
 
-    The consumer needs a `group_id` and partitions, the producer a `transactional_id`; nothing else may use either
-    meanwhile. `handler` is called with 1 to `max_records` records and the transaction; it need not wait for deliveries.
-    A transaction is opened only for records; `poll` is the timeout of one wait for them, in seconds.
+    The consumer needs a `group_id` and partitions, the producer a `transactional_id`; nothing else
+    may use either meanwhile. `handler` is called with 1 to `max_records` records and the
+    transaction; it need not wait for deliveries. A transaction is opened only for records; `poll`
+    is the timeout of one wait for them, in seconds.
 
-    If a transaction is aborted (the coordinator timed it out, a broker was unavailable for too long, `handler` called
-    `tx.abort()`), the consumer rewinds and the same records are processed again, after pauses that grow from
-    `retry_backoff_ms` to `retry_backoff_max_ms` of the producer. Permanent errors, such as a record that brokers
-    refuse, are raised. An exception of `handler` aborts, rewinds the consumer, and is raised: the next call of
-    `transform` repeats that turn.
+    If a transaction is aborted (the coordinator timed it out, a broker was unavailable for too
+    long, `handler` called `tx.abort()`), the consumer rewinds and the same records are processed
+    again, after pauses that grow from `retry_backoff_ms` to `retry_backoff_max_ms` of the producer.
+    Permanent errors, such as a record that brokers refuse, are raised. An exception of `handler`
+    aborts, rewinds the consumer, and is raised: the next call of `transform` repeats that turn.
 
-    Raises: TransactionAborted: repeating would not help. TransactionFailed: create a new producer with the same
-    transactional id and call again, with the same consumer or a new one: by then the outcome of the last turn is
-    decided, and the consumer continues after it or repeats it. FencedError: a newer instance took over: stop. Brokers
-    before 3.0 also raise it for a turn that took longer than `transaction_timeout_ms`: continue as after
-    TransactionFailed. And the error that stops the consumer.
+    Raises: TransactionAborted: repeating would not help. TransactionFailed: create a new producer
+    with the same transactional id and call again, with the same consumer or a new one: by then the
+    outcome of the last turn is decided, and the consumer continues after it or repeats it.
+    FencedError: a newer instance took over: stop. Brokers before 3.0 also raise it for a turn that
+    took longer than `transaction_timeout_ms`: continue as after TransactionFailed. And the error
+    that stops the consumer.
     """
     config = producer.config
     rng = rng if rng is not None else random.Random()

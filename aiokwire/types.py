@@ -37,8 +37,8 @@ class TopicPartition(NamedTuple):
 class RecordMetadata(NamedTuple):
     """The position of an acknowledged record.
 
-    `offset` is -1 if the producer requests no acknowledgement (acks=0). `timestamp` is in milliseconds since the epoch:
-    the record's own, or the broker's for topics with log-append time.
+    `offset` is -1 if the producer requests no acknowledgement (acks=0). `timestamp` is in
+    milliseconds since the epoch: the record's own, or the broker's for topics with log-append time.
     """
 
     topic: str
@@ -52,8 +52,8 @@ class RecordMetadata(NamedTuple):
 
 
 class BrokerPattern(NamedTuple):
-    """A subscription by a pattern that the group's coordinator matches (KIP-848): a regular expression in RE2's syntax,
-    for whole topic names."""
+    """A subscription by a pattern that the group's coordinator matches (KIP-848): a regular
+    expression in RE2's syntax, for whole topic names."""
 
     pattern: str
 
@@ -67,16 +67,16 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class Watermarks(NamedTuple):
-    """The ends of a partition's log: the offset of its first record, and its high watermark, up to which it is
-    replicated. `high - low` is an upper bound of the number of records."""
+    """The ends of a partition's log: the offset of its first record, and its high watermark, up to
+    which it is replicated. `high - low` is an upper bound of the number of records."""
 
     low: int
     high: int
 
 
 class GroupMetadata(NamedTuple):
-    """The committer of a transaction's offsets: a member in its generation, so that a member that has lost its
-    partitions is refused; without member and generation, any client that uses the group's id."""
+    """The committer of a transaction's offsets: a member in its generation, so that one that lost
+    its partitions is refused; without member and generation, any client of the group's id."""
 
     group_id: str
     generation: int = -1
@@ -85,8 +85,8 @@ class GroupMetadata(NamedTuple):
 
 
 class TransactionalReader(Protocol):
-    """The methods of a reader whose positions `producer.transaction(reader)` commits; implemented by `Consumer`. None
-    of them waits."""
+    """The methods of a reader whose positions `producer.transaction(reader)` commits; implemented
+    by `Consumer`. None of them waits."""
 
     def group_metadata(self) -> GroupMetadata:
         """Return the group and the member for which the offsets are committed."""
@@ -95,10 +95,10 @@ class TransactionalReader(Protocol):
         """Return the position of each assigned partition; None while it is unknown."""
 
     def rewind(self, positions: Mapping[TopicPartition, OffsetAndMetadata | None], /) -> None:
-        """Go back to these positions, for None to the partition's first one; ignore partitions no longer assigned."""
+        """Return to these positions (None: the partition's first); ignore unassigned partitions."""
 
     def resume_from_committed(self, positions: Mapping[TopicPartition, OffsetAndMetadata | None], /) -> None:
-        """Continue in these partitions at the committed offsets, once no open transaction can change them."""
+        """Continue partitions at committed offsets, once no open transaction can change them."""
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -150,7 +150,7 @@ class Acks(int, _Choice):
 
 
 class IsolationLevel(int, _Choice):
-    """Whether records of open and aborted transactions are read; the values are those on the wire."""
+    """Whether records of open and aborted transactions are read; values as on the wire."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
@@ -166,7 +166,7 @@ class OffsetReset(str, _Choice):
 
 
 class GroupProtocol(str, _Choice):
-    """Whether the members of a group assign partitions themselves, or the coordinator does (KIP-848)."""
+    """Whether a group's members assign partitions themselves, or the coordinator (KIP-848)."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"

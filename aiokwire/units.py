@@ -1,7 +1,7 @@
 """Parses durations and sizes with units: `90s`, `2 hours`, `64m`. No I/O.
 
-A duration needs a unit: a bare number is refused, since some tools read it as seconds and others as milliseconds.
-Options whose names end in `_ms` or `Ms` are numbers of milliseconds and are not parsed here. A bare size is bytes.
+A duration needs a unit; a bare number is refused: seconds to some tools, milliseconds to others.
+Options that end in `_ms` or `Ms` are milliseconds and not parsed here. A bare size is bytes.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _BYTES: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 def parse_duration(text: str, *, bare_unit: str | None = None) -> float:
-    """Parse a number with a unit from microseconds (`us`) to weeks (`w`), such as `500ms`, `1.5h` or `2 hours`.
+    """Parse a number with a unit, microseconds (`us`) to weeks (`w`): `500ms`, `1.5h`, `2 hours`.
 
-    `bare_unit`: the unit of a bare number, for options that other tools define so; None refuses it, except 0.
+    `bare_unit`: the unit of a bare number, as other tools define options; None refuses all but 0.
 
     Returns: seconds.
 
@@ -72,7 +72,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def parse_iso_duration(text: str) -> int:
-    """Parse an ISO 8601 duration of days, hours, minutes and seconds, as Java's `Duration.parse`: `PT1H30M`, `P2D`.
+    """Parse an ISO 8601 duration of days to seconds, as Java's `Duration.parse`: `PT1H30M`, `P2D`.
 
     Returns: whole milliseconds, rounded down.
 
@@ -89,7 +89,7 @@ def parse_iso_duration(text: str) -> int:
 
 
 def parse_size(text: str) -> int:
-    """Parse a number of bytes, or of the binary multiples `k`, `m`, `g` and `t`: `67108864`, `64m` and `64MiB`.
+    """Parse bytes or binary multiples `k`, `m`, `g`, `t`: `67108864`, `64m`, `64MiB`.
 
     Returns: bytes, 1 or more.
 

@@ -1,8 +1,8 @@
-"""Detects a blocked event loop: for how long, and by which line. Runs beside the loop (`threads.run_beside`).
+"""Detects a blocked event loop: how long, and by which line. Runs beside it (`threads.run_beside`).
 
-The thread pings the loop and checks one threshold later: without a response, it keeps the stack of the loop's thread.
-The loop itself reports the block once it runs again: the thread must not log, since the code that blocks the loop may
-hold a lock of the log.
+The thread pings the loop and checks one threshold later: without a response, it keeps the stack of
+the loop's thread. The loop itself reports the block once it runs again: the thread must not log,
+since the code that blocks the loop may hold a lock of the log.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Watchdog:
     """Watches the loop on which it is created."""
 
     def __init__(self, on_blocked: Callable[[BlockedLoop], None], *, threshold: float = THRESHOLD) -> None:
-        """`on_blocked` is called on the watched loop when it runs again after `threshold` seconds or more."""
+        """`on_blocked` runs on the watched loop as it resumes after `threshold` seconds or more."""
         self._on_blocked = on_blocked
         self._threshold = threshold
         self._here = asyncio.get_running_loop()
@@ -140,8 +140,8 @@ def stack_of(frame: FrameType | None) -> tuple[Frame, ...]:
 
 
 def own_frame(stack: Sequence[Frame]) -> Frame | None:
-    """Return the innermost frame of the program's own code; without one, the innermost outside of Python and this
-    package; else the innermost."""
+    """Return the innermost frame of the program's own code; without one, the innermost outside of
+    Python and this package; else the innermost."""
     foreign = [frame for frame in stack if not frame.file.startswith(_OWN) and not _is_stdlib(frame.file)]
     program = [frame for frame in foreign if not frame.file.startswith(_LIBRARIES)]
     innermost = program or foreign or stack  # the application itself may be installed among the libraries

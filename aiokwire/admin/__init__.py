@@ -1,8 +1,8 @@
 """Administration: topics, settings, groups, the cluster, offsets.
 
-admin        the public class                 topics, configs, groups, cluster   values and messages of each area
-group_calls  the requests about groups        offset_resets                      the offsets after a reset
-calls        shared functions                 results                            a value or an error for each item
+admin        the public class       topics, configs, groups, cluster  values and messages by area
+group_calls  requests about groups  offset_resets                     the offsets after a reset
+calls        shared functions       results                           a value or error per item
 """
 
 from aiokwire.admin.admin import Admin

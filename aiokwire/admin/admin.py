@@ -1,7 +1,7 @@
 """The public admin client: topics, settings, groups, the cluster, offsets.
 
-Builds requests and reads responses with the module of each area (`topics`, `configs`, `cluster`, `groups`). Every call
-has one deadline for all its requests.
+Builds requests and reads responses with the module of each area (`topics`, `configs`, `cluster`,
+`groups`). Every call has one deadline for all its requests.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Admin(Owner):
         async with Admin("localhost:9092") as admin:
             await admin.create_topic("orders", partitions=6)
 
-    A call for one item raises its error; a call for several returns `Results`, which raise when a failed item is read.
+    A call for one item raises its error; a call for several returns `Results`, which raise when a
+    failed item is read.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Admin(Owner):
         rng: random.Random | None = None,
         **options: Unpack[ClientOptions],
     ) -> None:
-        """Create a client; options are those of `AdminConfig`, or one `config`. Needs no running event loop.
+        """Create a client from `AdminConfig` options or one `config`. Needs no running event loop.
 
         Raises: ConfigurationError: an option is unknown or invalid.
         """
@@ -133,7 +134,8 @@ class Admin(Owner):
     ) -> CreatedTopic:
         """Create a topic and wait until every partition has a leader.
 
-        Raises: InvalidRequestError: it exists, or a number or setting is invalid; AuthorizationError; RequestTimedOut.
+        Raises: InvalidRequestError: it exists, or a number or setting is invalid;
+        AuthorizationError; RequestTimedOut.
         """
         topic = NewTopic(name, partitions, replication_factor, configs or {})
         return (await self.create_topics([topic], timeout=timeout))[name]
@@ -208,7 +210,7 @@ class Admin(Owner):
     async def create_partitions(
         self, counts: Mapping[str, int], *, validate_only: bool = False, timeout: float | None = None
     ) -> Results[str, int]:
-        """Raise the total number of partitions of topics. Keys map to other partitions from then on."""
+        """Raise the total partition count of topics. Keys map to other partitions from then on."""
         for name, count in counts.items():
             if type(count) is not int or count < 1:
                 raise InvalidArgument(f"{name}: the number of partitions must be at least 1, not {count!r}")
@@ -242,10 +244,10 @@ class Admin(Owner):
     async def alter_configs(
         self, changes: Changes, *, validate_only: bool = False, timeout: float | None = None
     ) -> Results[ConfigResource, None]:
-        """Change single settings: a value sets one, None restores the default, `ConfigChange` appends or subtracts.
+        """Change single settings to a value or default (None); `ConfigChange` appends or subtracts.
 
-        Brokers before 2.3 can only replace all settings: the present ones are read and written back with the changes,
-        so a concurrent change of another client may be lost there.
+        Brokers before 2.3 can only replace all settings: the present ones are read and written back
+        with the changes, so a concurrent change of another client may be lost there.
         """
         deadline = self._begin(timeout, "altering settings")
         results: Results[ConfigResource, None] = Results({}, {})
@@ -272,8 +274,8 @@ class Admin(Owner):
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout: float | None = None
     ) -> list[GroupListing]:
-        """Return the groups of all brokers, by name; if given, only those in one of `states` (`Stable`, `Empty`, ...;
-        brokers since 2.6) and of one of `types` (`classic`, `consumer`; brokers since 3.8).
+        """Return the groups of all brokers by name, if given only those of `states` (`Stable`,
+        `Empty`, ...; brokers since 2.6) and `types` (`classic`, `consumer`; brokers since 3.8).
 
         Raises: BrokerError: a broker refuses, or is too old for the filters; RequestTimedOut.
         """
@@ -298,7 +300,7 @@ class Admin(Owner):
     async def list_group_offsets(
         self, group_id: str, *, require_stable: bool = False, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return all committed offsets of a group; empty for a group that does not exist. Brokers since 0.10.2.
+        """Return all committed offsets of a group, none if it does not exist. Brokers since 0.10.2.
 
         `require_stable`: wait for open transactions that may change them (brokers since 2.5).
 
@@ -308,7 +310,7 @@ class Admin(Owner):
         return await group_calls.committed_offsets(self._client, group_id, deadline, stable=require_stable)
 
     async def group_lag(self, group_id: str, *, timeout: float | None = None) -> dict[TopicPartition, PartitionLag]:
-        """Return a group's lag in each existing partition that it has committed or that a member has.
+        """Return a group's lag in each existing partition it has committed or that a member has.
 
         Raises: InvalidRequestError: the group does not exist; AuthorizationError; RequestTimedOut.
         """
@@ -323,7 +325,8 @@ class Admin(Owner):
     ) -> None:
         """Commit offsets for a group that has no members; creates the group if it does not exist.
 
-        Raises: InvalidRequestError: it has members; BrokerError: a partition is refused; RequestTimedOut.
+        Raises: InvalidRequestError: it has members; BrokerError: a partition is refused;
+        RequestTimedOut.
         """
         deadline = self._begin(timeout, f"altering the offsets of group {group_id!r}")
         await group_calls.alter_offsets(self._client, group_id, offsets, deadline)
@@ -337,12 +340,12 @@ class Admin(Owner):
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetChange]:
-        """Move a group without members to other offsets; with `validate_only` only return the changes.
+        """Move a group without members to other offsets; `validate_only` only returns the changes.
 
-        `partitions` are topics (all of their partitions) and single partitions; by default those that have a committed
-        offset, or those that `to` names. Offsets stay between the first available record and the end.
+        `partitions`: topics (all partitions) and partitions; by default those with a committed
+        offset, or those in `to`. Offsets stay between the first available record and the end.
 
-        Raises: InvalidRequestError: the group has members; InvalidArgument: there is no partition, or no committed
+        Raises: InvalidRequestError: it has members; InvalidArgument: no partition, or no committed
         offset to shift; StaleMetadataError: a topic does not exist; RequestTimedOut.
         """
         deadline = self._begin(timeout, f"resetting the offsets of group {group_id!r}")
@@ -353,7 +356,7 @@ class Admin(Owner):
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> Results[TopicPartition, None]:
-        """Delete committed offsets, except those of topics to which members of the group subscribe. Brokers since 2.4.
+        """Delete committed offsets, except of topics to which members subscribe. Brokers since 2.4.
 
         Raises: InvalidRequestError: the group does not exist; AuthorizationError; RequestTimedOut.
         """
@@ -367,7 +370,8 @@ class Admin(Owner):
     async def delete_group(self, group_id: str, *, timeout: float | None = None) -> None:
         """Delete one group that has no members, with its offsets.
 
-        Raises: InvalidRequestError: it has members or does not exist; AuthorizationError; RequestTimedOut.
+        Raises: InvalidRequestError: it has members or does not exist; AuthorizationError;
+        RequestTimedOut.
         """
         (await self.delete_groups([group_id], timeout=timeout)).check()
 
@@ -380,8 +384,8 @@ class Admin(Owner):
         reason: str = group_calls.DEFAULT_REASON,
         timeout: float | None = None,
     ) -> Results[str, None]:
-        """Remove members from a group: by member id, static ones also by group instance id (brokers since 2.4); all of
-        them if none is named. A member that still runs rejoins.
+        """Remove members from a group: by member id, static ones also by group instance id (brokers
+        since 2.4); all of them if none is named. A member that still runs rejoins.
 
         Raises: InvalidRequestError: the group does not exist; AuthorizationError; RequestTimedOut.
         """
@@ -415,11 +419,12 @@ class Admin(Owner):
         isolation_level: str | IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Return for each partition the offset at its time: milliseconds since the epoch, or a constant of
-        `aiokwire.cluster`: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`, `LATEST_TIERED`. It is -1 if no
-        record is that late.
+        """Return for each partition the offset at its time: milliseconds since the epoch, or a
+        constant of `aiokwire.cluster`: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`,
+        `LATEST_TIERED`. It is -1 if no record is that late.
 
-        Raises: BrokerError: a partition does not exist or is forbidden, or the broker is too old; RequestTimedOut.
+        Raises: BrokerError: a partition does not exist or is forbidden, or the broker is too old;
+        RequestTimedOut.
         """
         deadline = self._begin(timeout, "listing offsets")
         return await list_offsets(
@@ -451,7 +456,7 @@ class Admin(Owner):
 
 
 def _by_target(resources: Iterable[ConfigResource]) -> dict[Target, list[ConfigResource]]:
-    """Group resources by destination: a broker's own settings are requested from it, all others from any broker."""
+    """Group resources by destination: a broker for its own settings, any broker for all others."""
     groups: dict[Target, list[ConfigResource]] = {}
     for resource in resources:
         own = resource.kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name

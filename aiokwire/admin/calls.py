@@ -1,4 +1,4 @@
-"""Functions that all areas of the admin client share: requests, repetition for several items, and arguments."""
+"""Functions of all areas of the admin client: requests, repetition for several items, arguments."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def request_controller(
     read: Callable[[ResponseT], Results[str, T]],
     deadline: Deadline,
 ) -> Results[str, T]:
-    """Send a request to the controller, and retry while it reports that another broker is the controller."""
+    """Send a request to the controller; retry while the answer is NOT_CONTROLLER."""
     backoff = client.new_backoff()
     while True:
         response = await client.request(build(), to=CONTROLLER, timeout=deadline.remaining)

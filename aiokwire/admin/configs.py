@@ -1,6 +1,6 @@
 """Settings of topics, brokers and other resources: values, requests and responses.
 
-Requests alter single settings and keep the others (KIP-339). Brokers before 2.3 can only replace all settings of a
+Requests alter single settings (KIP-339). Brokers before 2.3 can only replace all settings of a
 resource; for them `Admin.alter_configs` writes the present settings back with the changes.
 """
 
@@ -29,7 +29,7 @@ class ResourceType(enum.IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """A topic or broker by name. A broker's name is its node id; "" stands for the default of all brokers."""
+    """A topic or broker by name. A broker's name is its node id, "" the default of all brokers."""
 
     kind: ResourceType
     name: str

@@ -1,4 +1,4 @@
-"""The requests of `Admin` about consumer groups, each sent to the group's coordinator within the call's deadline."""
+"""Requests of `Admin` about groups, each sent to the group's coordinator by the call's deadline."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Groups in the admin client: values, requests and responses. No I/O; `group_calls` is the caller.
 
-Groups of the classic protocol are described by DescribeGroups, which returns assignments as the members' own bytes;
-groups of the consumer protocol (KIP-848) by ConsumerGroupDescribe.
+Groups of the classic protocol are described by DescribeGroups, which returns assignments as the
+members' own bytes; groups of the consumer protocol (KIP-848) by ConsumerGroupDescribe.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def read_listed(response: list_groups.ListGroupsResponse, node_id: int) -> list[
 
 
 def read_classic(response: describe_groups.DescribeGroupsResponse, group_id: str, coordinator: int) -> GroupDescription:
-    """Raises: BrokerError: the group does not exist, or may not be described; ProtocolViolation: the response is for
-    another group."""
+    """Raises: BrokerError: the group does not exist, or may not be described; ProtocolViolation:
+    the response is for another group."""
     group = _only([one for one in response.groups if one.group_id == group_id], group_id)
     _check(group.error_code, f"cannot describe group {group_id!r}", group.error_message)
     if group.group_state == DEAD and not group.members:  # the response of brokers before 3.8 for an unknown group
@@ -165,7 +165,7 @@ def _classic_member(one: describe_groups.DescribedGroupMember, *, consumers: boo
 def _member_bytes(
     one: describe_groups.DescribedGroupMember,
 ) -> tuple[tuple[TopicPartition, ...], tuple[str, ...], str | None]:
-    """Decode the assignment, topics and rack of a consumer, which the coordinator stores as opaque bytes."""
+    """Decode a consumer's assignment, topics and rack, opaque bytes to the coordinator."""
     assignment: tuple[TopicPartition, ...] = ()
     topics: tuple[str, ...] = ()
     rack_id = None
@@ -184,8 +184,8 @@ def _member_bytes(
 def read_consumer_protocol(
     response: consumer_group_describe.ConsumerGroupDescribeResponse, group_id: str, coordinator: int
 ) -> GroupDescription:
-    """Raises: BrokerError: there is no such group of the consumer protocol, or it may not be described;
-    ProtocolViolation: the response is for another group."""
+    """Raises: BrokerError: there is no such group of the consumer protocol, or it may not be
+    described; ProtocolViolation: the response is for another group."""
     group = _only([one for one in response.groups if one.group_id == group_id], group_id)
     _check(group.error_code, f"cannot describe group {group_id!r}", group.error_message)
     return GroupDescription(
@@ -237,7 +237,7 @@ class AllOffsets:
         self._stable = stable
 
     def version(self, versions: ApiVersions) -> int:
-        """Pick the newest version with topic names: the id of a deleted topic is unknown. Fills in the request."""
+        """Pick the newest version with names (deleted ids are unknown), and fill in the request."""
         picked = versions.pick(offset_fetch.OffsetFetchRequest, FIRST_VERSION_WITH_IDS - 1)
         request = self.request
         request.require_stable = self._stable and picked >= FIRST_VERSION_WITH_STABLE
@@ -327,7 +327,7 @@ class Leaver(NamedTuple):
 def shape_leave(
     request: leave_group.LeaveGroupRequest, leavers: Sequence[Leaver], versions: ApiVersions, reason: str
 ) -> int:
-    """Fill `leavers` into a request for a version, which is returned. Before version 3 there is only one leaver."""
+    """Fill `leavers` into a request; return its version. Before version 3 there is one leaver."""
     picked = versions.pick(leave_group.LeaveGroupRequest)
     request.member_id, request.members = "", []
     if picked < FIRST_VERSION_WITH_MEMBERS:

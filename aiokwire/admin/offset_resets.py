@@ -1,4 +1,4 @@
-"""Resets of a group's offsets: the new offset of each partition. Plain functions; `group_calls` is the caller."""
+"""Resets of a group's offsets: each partition's new offset. Plain functions for `group_calls`."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class ResetTo:
 
     @classmethod
     def current(cls) -> Self:
-        """Stay at the committed offset, limited to the available records; move to the end without one."""
+        """Stay at the committed offset, within the available records; without one, at the end."""
         return cls(ResetKind.CURRENT)
 
     @classmethod
     def time(cls, timestamp: int) -> Self:
-        """Move to the first record at or after a time (milliseconds since the epoch); to the end if there is none."""
+        """Move to the first record from a time on (milliseconds since the epoch), or the end."""
         return cls(ResetKind.TIME, timestamp)
 
     @classmethod
@@ -67,7 +67,7 @@ class ResetTo:
         return cls(ResetKind.OFFSETS, offsets=dict(offsets))
 
     def wanted(self, tp: TopicPartition, change: OffsetChange) -> int:
-        """Return the offset that a planned change was to reach; `change.after` differs if that is outside the log."""
+        """Return a change's planned offset; `change.after` differs if it is outside the log."""
         return _wanted(self, tp, change.before, change.after, change.after, change.after)
 
 

@@ -1,4 +1,4 @@
-"""Topics: create, describe, list, delete, add partitions. Values, requests and responses; `Admin` performs the I/O."""
+"""Topics: create, describe, list, delete, add partitions. Values and messages for `Admin`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ BROKERS_DEFAULT = -1  # for partitions and replicas: the broker's setting (KIP-4
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create. A number of -1 means the broker's default; `assignments` (the replicas of each partition)
-    replaces both numbers."""
+    """A topic to create. A number of -1 means the broker's default; `assignments` (the replicas of
+    each partition) replaces both numbers."""
 
     name: str
     partitions: int = BROKERS_DEFAULT

@@ -198,7 +198,7 @@ def reset(
 
 
 async def _check_exist(admin: Admin, partitions: Iterable[str | TopicPartition]) -> None:
-    """Raises: StaleMetadataError: a topic does not exist. InvalidArgument: a partition does not exist."""
+    """Raises: StaleMetadataError: a topic, InvalidArgument: a partition does not exist."""
     chosen = [one for one in partitions if not isinstance(one, str)]
     names = {one if isinstance(one, str) else one.topic for one in partitions}
     topics = (await admin.describe_topics(names)).check() if names else {}

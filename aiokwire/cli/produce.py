@@ -324,7 +324,7 @@ class Shipment:
         self._waiting = waiting
 
     def report(self) -> None:
-        """Print the counts, also of a command that was interrupted; nothing if there was no topic."""
+        """Print the counts, also of an interrupted command; nothing if there was no topic."""
         if not self._found:
             return
         self.count()

@@ -29,7 +29,7 @@ def run(main: Callable[[], Coroutine[Any, Any, int | None]], *, until_stopped: b
 
 
 def result_of(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Return the result of a coroutine, to prompt outside the event loop; on errors and signals exit as `run` does."""
+    """Return a coroutine's result, to prompt outside the loop; errors and signals exit as `run`."""
     results: list[T] = []
 
     async def keep() -> None:
@@ -63,7 +63,7 @@ def _status(main: Callable[[], Coroutine[Any, Any, int | None]], terminated: int
 
 
 def _is_known(error: BaseException) -> bool:
-    """Whether the error is an answer to the user: Kafka's, or one that names a file or standard output."""
+    """Whether the error answers the user: Kafka's, or one that names a file or standard output."""
     return isinstance(error, KafkaError) or (isinstance(error, OSError) and error.filename is not None)
 
 
@@ -84,7 +84,7 @@ def _first(group: BaseException) -> BaseException:
 
 
 async def _until_signal(main: Callable[[], Coroutine[Any, Any, int | None]], terminated_status: int) -> int | None:
-    """Cancel the verb on SIGTERM, as on Ctrl-C, so that clients close; return `terminated_status` then."""
+    """Cancel the verb on SIGTERM as on Ctrl-C, so clients close; return `terminated_status`."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()

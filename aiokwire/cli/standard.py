@@ -1,4 +1,4 @@
-"""The standard streams of the process: none of them is closed, and an error names standard output."""
+"""The standard streams of the process: none is closed, and an error names standard output."""
 
 from __future__ import annotations
 

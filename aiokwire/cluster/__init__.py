@@ -1,11 +1,11 @@
 """The client of a cluster: metadata, connections to its nodes, routing and retries of requests.
 
-snapshot      immutable: brokers, topics, leaders      client      shared by producer, consumer and admin
-metadata      refreshes the snapshot                   router      routes and retries one request
-schedule      when to refresh                          nodes       connections by node and lane
-bootstrap     finds the cluster                        coordinators  lookup of coordinators
-leaders       one request to each of many leaders      list_offsets  offsets by time
-fetch, fetch_request  fetches without a session        supervisor  the task that owns all tasks
+snapshot      immutable: brokers, topics, leaders  client      shared by producer, consumer, admin
+metadata      refreshes the snapshot               router      routes and retries one request
+schedule      when to refresh                      nodes       connections by node and lane
+bootstrap     finds the cluster                    coordinators  lookup of coordinators
+leaders       one request to each of many leaders  list_offsets  offsets by time
+fetch, fetch_request  fetches without a session    supervisor  the task that owns all tasks
 """
 
 from aiokwire.cluster.client import Client

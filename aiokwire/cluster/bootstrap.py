@@ -35,8 +35,8 @@ async def ask_metadata(
 ) -> metadata.MetadataResponse:
     """Send one request to one broker; `topics` None requests all.
 
-    Raises: ConnectionFailed: the connection was lost, or the broker knows no brokers (it is just starting);
-    RequestTimedOut: no answer; BrokerError: the broker refuses.
+    Raises: ConnectionFailed: the connection was lost, or the broker knows no brokers (it is just
+    starting); RequestTimedOut: no answer; BrokerError: the broker refuses.
     """
     version = connection.versions.pick(metadata.MetadataRequest)
     names = None if topics is None else [metadata.MetadataRequestTopic(name=name) for name in topics]
@@ -78,7 +78,8 @@ class Bootstrap:
     ) -> tuple[Connection, metadata.MetadataResponse]:
         """Return a ready connection and its response; each connection gets at most `limit` seconds.
 
-        Raises: ConnectionFailed: no address gave an answer; the message has each, its IPs, its stage and its reason.
+        Raises: ConnectionFailed: no address gave an answer; the message has each, its IPs, its
+        stage and its reason.
         """
         order = self._rng.sample(self._addresses, len(self._addresses))
 
@@ -134,7 +135,7 @@ def may_pass(error: Exception) -> bool:
 
 
 class Search:
-    """The bootstrap of a client that starts: repeated until a broker responds or the timeout expires."""
+    """The bootstrap of a starting client: repeated until a response or the timeout."""
 
     def __init__(
         self,
@@ -154,7 +155,8 @@ class Search:
     async def run(self, topics: Collection[str] | None, timeout: float) -> tuple[Connection, metadata.MetadataResponse]:
         """Return a ready connection and its response.
 
-        Raises: ConnectionFailed: no address answered within `timeout` seconds (0: one attempt), or none ever will.
+        Raises: ConnectionFailed: no address answered within `timeout` seconds (0: one attempt), or
+        none ever will.
         """
         started = anyio.current_time()
         deadline = started + timeout

@@ -1,7 +1,7 @@
 """The client of one cluster, which producer, consumer and admin client share.
 
-request() -> route (any, node, leader, coordinator, controller) -> connection of a lane -> answer, retried until the
-                                                                                          deadline
+request() -> route (any, node, leader, coordinator, controller) -> connection of a lane -> answer,
+                                                                        retried until the deadline
 metadata ----> snapshots of the cluster, refreshed in the background
 supervisor --> the task group of all background tasks
 """
@@ -117,14 +117,14 @@ class Client(Owner):
     # --- life --------------------------------------------------------------------------------------------------------
 
     async def start(self, timeout: float | None = None) -> None:
-        """Connect to the cluster. Retries for `timeout` seconds (default: `bootstrap_timeout_ms`) without a response.
+        """Connect; retry without response for `timeout` seconds (default: `bootstrap_timeout_ms`).
 
-        A start that fails or is cancelled leaves nothing open and may be repeated. A second caller waits for the
-        outcome of the first.
+        A start that fails or is cancelled leaves nothing open and may be repeated. A second caller
+        waits for the outcome of the first.
 
-        Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and the stage it reached;
-        KafkaError: what retrying does not change, at once (the port does not speak Kafka, a version is missing, the
-        answer cannot be true); ClosedError: the client was closed.
+        Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and stage;
+        KafkaError: what retrying does not change, at once (the port does not speak Kafka, a version
+        is missing, the answer cannot be true); ClosedError: the client was closed.
         """
         if self._supervisor is not None:
             self.check()  # also that this is the loop whose tasks can be waited for
@@ -170,7 +170,7 @@ class Client(Owner):
         self.metadata.accept_first(answer)
 
     async def reset(self, timeout: float | None = None) -> None:
-        """Undo `start`: close everything, so that it can be called again. A client that was closed stays closed.
+        """Undo `start`: close everything, so it can be called again. A closed client stays closed.
 
         Takes at most `timeout` seconds (default: 5).
         """
@@ -191,7 +191,7 @@ class Client(Owner):
         self.metadata.revive()
 
     async def close(self, timeout: float | None = None) -> None:
-        """Stop everything. Waiting calls raise ClosedError or ConnectionFailed. May be repeated, from any task.
+        """Stop everything; waiters get ClosedError or ConnectionFailed. Repeatable, from any task.
 
         Takes at most `timeout` seconds (default: 5).
 
@@ -235,7 +235,7 @@ class Client(Owner):
     def check(self) -> None:
         """Check that the client can be used here.
 
-        Raises: ClosedError: it is not started, closed, failed, forked, or used from another event loop.
+        Raises: ClosedError: not started, closed, failed, forked, or used from another event loop.
         """
         if self._loop is None:
             raise ClosedError("this client was not started: use `async with`, or await start()")
@@ -270,7 +270,7 @@ class Client(Owner):
     def spawn(
         self, func: Callable[[*Args], Coroutine[Any, Any, object]], *args: *Args, name: str | None = None
     ) -> None:
-        """Run a background task until it ends or the client does; an exception that leaves it ends the client.
+        """Run a background task until it or the client ends; its exception ends the client.
 
         Raises: ClosedError: the client runs no tasks.
         """
@@ -306,7 +306,7 @@ class Client(Owner):
         return self.metadata.cluster
 
     def throttled_until(self, node_id: int) -> float:
-        """Return the loop's time until which a broker throttles this client; in the past if it does not."""
+        """Return the loop time until which a broker throttles this client, in the past if none."""
         return self.nodes.throttled_until(node_id)
 
     def new_backoff(self) -> Backoff:
@@ -327,8 +327,8 @@ class Client(Owner):
     async def connection(self, node_id: int, lane: str = MAIN, timeout: float | None = None) -> Connection:
         """Return the ready connection of a lane. Connects on demand, after the reconnect backoff.
 
-        Raises: ConnectionFailed: the attempt failed or took longer than `timeout` (seconds, default:
-        request_timeout_ms); ClosedError: the client cannot be used.
+        Raises: ConnectionFailed: the attempt failed or took longer than `timeout` (seconds,
+        default: request_timeout_ms); ClosedError: the client cannot be used.
         """
         self.check()
         return await self.nodes.connection(node_id, lane, self.config.request_timeout if timeout is None else timeout)
@@ -343,21 +343,22 @@ class Client(Owner):
     ) -> ResponseT:
         """Send any request of the protocol to its target, and retry it until a deadline.
 
-        `timeout` in seconds (default: default_api_timeout_ms); `version` may be a function of the node's versions.
-        Retries after lost connections, timeouts of single attempts and retriable error codes of coordinators and the
-        controller, but does not repeat a Produce that may have been written. The caller checks other error codes.
+        `timeout` in seconds (default: default_api_timeout_ms); `version` may be a function of the
+        node's versions. Retries after lost connections, timeouts of single attempts and retriable
+        error codes of coordinators and the controller, but does not repeat a Produce that may have
+        been written. The caller checks other error codes.
 
-        Raises: RequestTimedOut: the deadline ended, with what was tried and the last error; UnsupportedVersion: the
-        broker cannot do it; ProtocolViolation: the answer cannot be read; BrokerError: the target cannot be found;
-        ClosedError: the client cannot be used.
+        Raises: RequestTimedOut: the deadline ended, with what was tried and the last error;
+        UnsupportedVersion: the broker cannot do it; ProtocolViolation: the answer cannot be read;
+        BrokerError: the target cannot be found; ClosedError: the client cannot be used.
         """
         self.check()
         return await self._router.request(request, to, timeout, version)
 
     async def ask_any(self, build: Callable[[ApiVersions], tuple[Request[ResponseT], int]]) -> ResponseT:
-        """Send a request that any node can answer, built for the node's versions. Each node is tried at most once.
+        """Send a request for any node, built for the node's versions; try each node at most once.
 
-        Raises: ConnectionFailed, RequestTimedOut: no answer; BrokerError: as the nodes' versions allow.
+        Raises: ConnectionFailed, RequestTimedOut: no answer; BrokerError: as node versions allow.
         """
         self.check()
 
@@ -369,10 +370,10 @@ class Client(Owner):
         return await self.race_nodes(ask)
 
     async def race_nodes(self, ask: Callable[[int], Awaitable[AnswerT]], avoid: Collection[int] = ()) -> AnswerT:
-        """Ask the least busy node; while it is silent, another one after each `STAGGER` seconds. The first answer wins.
+        """Ask the least busy node, and another each `STAGGER` seconds until the first answer.
 
-        Nodes in `avoid` and those in backoff are left out while there are others; nodes that missed a deadline come
-        last. `ask` must be safe to repeat.
+        Nodes in `avoid` and those in backoff are left out while there are others; nodes that missed
+        a deadline come last. `ask` must be safe to repeat.
 
         Raises: KafkaError: no node answered.
         """
@@ -408,13 +409,14 @@ class Client(Owner):
         isolation_level: str | IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout: float | None = None,
     ) -> dict[TopicPartition, Fetched]:
-        """Fetch once from each partition's leader at the given offset; keeps no position or session.
+        """Fetch once from each partition's leader at the given offset; keep no position or session.
 
-        A broker waits up to `max_wait` seconds for `min_bytes`. `max_bytes` applies to each partition; the first batch
-        is returned whole, even if it is larger. Retriable errors are retried for `timeout` seconds.
+        A broker waits up to `max_wait` seconds for `min_bytes`. `max_bytes` is per partition; the
+        first batch is whole even if larger. Retriable errors are retried for `timeout` seconds.
 
-        Raises: OffsetOutOfRange: a partition does not have its offset (any more); CorruptRecord: a batch is damaged;
-        BrokerError: a broker refuses a partition; RequestTimedOut: the timeout expired, with the last error.
+        Raises: OffsetOutOfRange: a partition does not have its offset (any more); CorruptRecord: a
+        batch is damaged; BrokerError: a broker refuses a partition; RequestTimedOut: the timeout
+        expired, with the last error.
         """
         self.check()
         isolation = IsolationLevel.parse(isolation_level)
@@ -430,10 +432,11 @@ class Client(Owner):
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         """Return for each partition the offset at a time, in milliseconds since the epoch.
 
-        In place of a time: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`, `LATEST_TIERED` of
-        `aiokwire.cluster`. The offset is -1 if every record is older.
+        In place of a time: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`, `LATEST_TIERED`
+        of `aiokwire.cluster`. The offset is -1 if every record is older.
 
-        Raises: BrokerError: a broker refuses a partition, or is too old; RequestTimedOut: the time is over.
+        Raises: BrokerError: a broker refuses a partition, or is too old; RequestTimedOut: the time
+        is over.
         """
         self.check()
         isolation = IsolationLevel.parse(isolation_level)
@@ -445,7 +448,7 @@ class Client(Owner):
     # --- metadata ----------------------------------------------------------------------------------------------------
 
     async def _ask_metadata(self, topics: Collection[str] | None) -> metadata.MetadataResponse:
-        """Ask a known broker; bootstrap again if none responds, or if refreshes have failed for too long."""
+        """Ask a known broker; bootstrap again if none responds or refreshes fail for too long."""
         failure: KafkaError | None = None
         if not self._overdue():
             nodes = self.nodes.by_load()
@@ -464,7 +467,7 @@ class Client(Owner):
         return answer
 
     def _overdue(self) -> bool:
-        """Return whether refreshes have failed for longer than `metadata_recovery_rebootstrap_trigger_ms`."""
+        """Whether refreshes have failed beyond `metadata_recovery_rebootstrap_trigger_ms`."""
         updated = self.metadata.updated_at
         limit = self.config.metadata_recovery_rebootstrap_trigger_ms / 1000
         failing = self.metadata.last_error is not None and self.config.metadata_recovery_strategy == REBOOTSTRAP
@@ -489,7 +492,7 @@ class Client(Owner):
         )
 
     def _keep(self, connection: Connection, answer: metadata.MetadataResponse) -> None:
-        """Adopt a bootstrap connection as a node's if the node advertises its address; otherwise close it."""
+        """Adopt a bootstrap connection as a node's if that advertises its address; else close."""
         broker = same_broker(connection, answer)
         if broker is None:
             connection.close()

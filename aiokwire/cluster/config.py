@@ -47,7 +47,7 @@ _NOT_NEGATIVE = (
 @documents_options()
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClientConfig:
-    """Options of every client: how to find the cluster, timeouts and retries; times in milliseconds, sizes in bytes.
+    """Options of every client: cluster, timeouts, retries; times in milliseconds, sizes in bytes.
 
     A number, True or False may come as text, as environment variables have it.
 
@@ -172,7 +172,7 @@ class ClientConfig:
 
 
 class ClientOptions(TypedDict, total=False):
-    """Keyword options of every client, for type checkers (PEP 692); `ClientConfig` has their defaults and meanings."""
+    """Keyword options of every client for type checkers (PEP 692); defaults: see `ClientConfig`."""
 
     client_id: str
     request_timeout_ms: float

@@ -33,7 +33,7 @@ class Transport(Protocol):
     """How one question is asked of any node, of others too while it is silent (`Client` has it)."""
 
     async def ask_any(self, build: Callable[[ApiVersions], tuple[Any, int]]) -> Any:
-        """The answer to what `build` makes, with its version, for the versions of the node that is asked."""
+        """The answer to the request that `build` makes for a node's versions, with its version."""
 
 
 Key = tuple[CoordinatorKind, str]
@@ -74,7 +74,8 @@ class Coordinators:
     async def find(self, kind: CoordinatorKind, key: str, timeout: float) -> int:
         """Return the node that coordinates `key`.
 
-        Raises: AuthorizationError, InvalidRequestError: the broker refuses; RequestTimedOut: it was not found in time.
+        Raises: AuthorizationError, InvalidRequestError: the broker refuses; RequestTimedOut: it was
+        not found in time.
         """
         known = self._known.get((kind, key))
         if known is not None:
@@ -143,7 +144,7 @@ class Coordinators:
         return [key for each, key in self._lookups if each is kind]
 
     async def _ask(self, kind: CoordinatorKind, keys: list[str]) -> None:
-        """Send one request for all `keys`, or one for each if the broker does not support several."""
+        """Send one request for all `keys`, or one each if the broker does not support several."""
 
         def build(versions: ApiVersions) -> tuple[find_coordinator.FindCoordinatorRequest, int]:
             version = versions.pick(find_coordinator.FindCoordinatorRequest)

@@ -132,7 +132,8 @@ async def _ask_leader(
 ) -> Answers[messages.PartitionData]:
     """Ask one leader once.
 
-    Raises: ConnectionFailed, RequestTimedOut: no answer came; OffsetOutOfRange: a partition does not have its offset.
+    Raises: ConnectionFailed, RequestTimedOut: no answer came; OffsetOutOfRange: a partition does
+    not have its offset.
     """
     max_wait = min(terms.max_wait, patience)
     request, version = new_fetch_request(

@@ -28,8 +28,8 @@ def new_fetch_request(
 ) -> tuple[fetch.FetchRequest, int]:
     """Build a request for these partitions, and choose its version by what the broker supports.
 
-    `limits`: bytes by partition; `ids`: a topic's id, all zeros where it has none: then the request names topics;
-    `max_wait`: how long the broker may wait for `min_bytes`, in seconds.
+    `limits`: bytes by partition; `ids`: a topic's id, all zeros where it has none: then the request
+    names topics; `max_wait`: how long the broker may wait for `min_bytes`, in seconds.
 
     Raises: UnsupportedVersion: the broker has no common version.
     """

@@ -1,4 +1,4 @@
-"""Sends one request to each leader of many partitions, and retries until every partition has an answer.
+"""Sends one request to each leader of many partitions and retries until each has an answer.
 
 Used by `list_offsets` and `fetch`.
 """
@@ -39,9 +39,10 @@ async def ask_leaders(
     *,
     lane: str = MAIN,
 ) -> dict[TopicPartition, A]:
-    """Return the answer for each partition. `ask` sends one request to one leader, with a timeout in seconds.
+    """Return each partition's answer. `ask` sends one request to a leader; timeout in seconds.
 
-    Raises: KafkaError: a broker refuses a partition; RequestTimedOut: the deadline ended, with the last error.
+    Raises: KafkaError: a broker refuses a partition; RequestTimedOut: the deadline ended, with the
+    last error.
     """
     search = _Search(client, dict(questions), ask, deadline, lane)
     if questions:

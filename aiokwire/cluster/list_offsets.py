@@ -1,7 +1,7 @@
-"""Offsets by time (ListOffsets): the start and end of partitions, and the first record at or after a moment.
+"""Offsets by time (ListOffsets): start and end of partitions, the first record at or after a time.
 
-Each partition is asked for at its leader. Used by the consumer (resets, `end_offsets`, `offsets_for_times`), by the
-admin client, and by tools that keep their own positions. KIP-79, KIP-734, KIP-405.
+Asks the leader of each partition. Used by the consumer (resets, `end_offsets`,
+`offsets_for_times`), the admin client, tools with their own positions. KIP-79, KIP-734, KIP-405.
 """
 
 from __future__ import annotations
@@ -117,9 +117,10 @@ async def ask_leader(
     epochs: Mapping[TopicPartition, int] | None = None,
     timeout: float,
 ) -> Answers[OffsetAndTimestamp]:
-    """Ask one leader once. At the end of `timeout` (seconds) only this waiting ends, not the connection.
+    """Ask one leader once. After `timeout` (seconds) only this waiting ends, not the connection.
 
-    Raises: ConnectionFailed, RequestTimedOut: no answer came; UnsupportedVersion: see `list_offsets_request`.
+    Raises: ConnectionFailed, RequestTimedOut: no answer came; UnsupportedVersion: see
+    `list_offsets_request`.
     """
     version = connection.versions.pick(messages.ListOffsetsRequest)
     request = list_offsets_request(
@@ -139,11 +140,12 @@ async def list_offsets(
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     timeout: float,
 ) -> dict[TopicPartition, OffsetAndTimestamp]:
-    """For each partition the offset at its time (milliseconds, `EARLIEST`, `LATEST`, ...), asked of the leaders.
+    """Ask leaders for each partition's offset at a time (milliseconds, `EARLIEST`, `LATEST`, ...).
 
     The offset is -1 if every record is older. Retries retriable errors for `timeout` seconds.
 
-    Raises: BrokerError: a broker refuses a partition; RequestTimedOut: the time is over, with the last error.
+    Raises: BrokerError: a broker refuses a partition; RequestTimedOut: the time is over, with the
+    last error.
     """
 
     async def ask(

@@ -63,19 +63,19 @@ class Metadata:
     # --- interest ----------------------------------------------------------------------------------------------------
 
     def want(self, topics: Iterable[str]) -> None:
-        """Keep these topics in refreshes for `metadata_max_idle_ms` from now; ask for those that are not known."""
+        """Refresh these topics for `metadata_max_idle_ms` from now; request unknown ones."""
         now = anyio.current_time()
         for topic in topics:
             self.keep(topic, now)
 
     def keep(self, topic: str, now: float) -> None:
-        """Do the same for one topic, with the caller's time: cheap enough to call for each batch."""
+        """Do the same for one topic at the caller's time: cheap enough to call for each batch."""
         if topic not in self._wanted:
             self._ask_for_new(topic)
         self._wanted[topic] = now
 
     def pin(self, topics: Collection[str]) -> None:
-        """Keep exactly these topics in refreshes until the next call, beside those that are wanted for a while."""
+        """Refresh exactly these topics until the next call, beside those wanted for a while."""
         before, self._pinned = self._pinned, frozenset(topics)
         for topic in self._pinned - before:
             self._ask_for_new(topic)
@@ -94,7 +94,7 @@ class Metadata:
         self._everything = everything
 
     def interest(self) -> Collection[str] | None:
-        """Return the topics to request, None for all. Forgets topics not named for `metadata_max_idle_ms`."""
+        """Return topics to request, None for all; drop those unnamed for `metadata_max_idle_ms`."""
         if self._everything:
             return None
         oldest = anyio.current_time() - self._config.metadata_max_idle_ms / 1000
@@ -116,13 +116,13 @@ class Metadata:
     # --- asking and waiting ------------------------------------------------------------------------------------------
 
     def request_update(self, reason: str) -> int:
-        """Request a refresh without waiting, and return its number. Requests before it starts share it."""
+        """Request a refresh, do not wait; return its number. Requests before it starts share it."""
         number = self._schedule.request(reason, anyio.current_time())
         self._look_sooner()
         return number
 
     def _look_sooner(self) -> None:
-        """Wake `run`, unless it wakes in time: while all brokers are down every component keeps requesting."""
+        """Wake `run` unless it wakes in time: components keep requesting while brokers are down."""
         if self._schedule.due() < self._sleeps_until:
             self._asked.set()
 
@@ -142,11 +142,12 @@ class Metadata:
     ) -> Cluster:
         """Wait for a snapshot in which each of `topics` has its partitions.
 
-        Waits `timeout` seconds, or `unknown_timeout` seconds while brokers respond that a topic does not exist.
+        Waits `timeout` seconds, or `unknown_timeout` seconds while brokers respond that a topic
+        does not exist.
 
-        Raises: AuthorizationError, InvalidRequestError: a topic is forbidden or its name invalid, at once;
-        StaleMetadataError: a topic does not exist, or has no partitions yet, when the time is over;
-        RequestTimedOut: no broker answered in time.
+        Raises: AuthorizationError, InvalidRequestError: a topic is forbidden or its name invalid,
+        at once; StaleMetadataError: a topic does not exist, or has no partitions yet, when the time
+        is over; RequestTimedOut: no broker answered in time.
         """
         names = sorted(topics)
         deadline = self._deadline(timeout, f"waiting for metadata of {', '.join(names[:5])}")
@@ -278,9 +279,10 @@ class Metadata:
     def update_leader(
         self, tp: TopicPartition, leader_id: int, leader_epoch: int, host: str | None = None, port: int = 0
     ) -> None:
-        """Note a new leader that a broker named in another response (KIP-951), perhaps with its address.
+        """Note a new leader named in another response (KIP-951), perhaps with its address.
 
-        The hints of one turn of the loop become one snapshot at its end: one response may move thousands of partitions.
+        The hints of one turn of the loop become one snapshot at its end: one response may move
+        thousands of partitions.
         """
         if not self._hints:
             asyncio.get_running_loop().call_soon(self._apply_hints)
@@ -327,8 +329,8 @@ class Metadata:
 
 
 def _unsettled(cluster: Cluster, name: str, *, awaited: bool) -> bool:
-    """Whether a topic is in a passing state that asks for another look: a partition without a leader, an error; one
-    that is `awaited` is also looked for when it does not exist."""
+    """Whether a topic is in a passing state that asks for another look: a partition without a
+    leader, an error; one that is `awaited` is also looked for when it does not exist."""
     topic = cluster.topics.get(name)
     if topic is None or topic.error_code in PERMANENT:
         return False

@@ -1,9 +1,9 @@
-"""The connections of one client: at most one per node and lane, made on demand, retried with backoff.
+"""A client's connections: at most one per node and lane, made on demand, retried with backoff.
 
-Requests that wait at the broker (fetches, joins) have lanes of their own, since a broker handles the
-requests of a connection one at a time. A connection attempt runs in the client's task group, and all
-callers wait for the same attempt; a caller that is cancelled does not end it. While a node is
-unreachable, one lane tries for all. Outages are logged here, once per node.
+Requests that wait at the broker (fetches, joins) have lanes of their own, since a broker handles
+the requests of a connection one at a time. A connection attempt runs in the client's task group,
+and all callers wait for the same attempt; a caller that is cancelled does not end it. While a node
+is unreachable, one lane tries for all. Outages are logged here, once per node.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 def failure_level(error: KafkaError, otherwise: int = logging.INFO) -> int:
     """Return the level at which callers log that a request failed.
 
-    DEBUG for a connection failure, which `Nodes` logs once per outage of a broker; else `otherwise`.
+    DEBUG for a connection failure, which `Nodes` logs once per broker outage; else `otherwise`.
     """
     cause = error.__cause__ if isinstance(error, RequestTimedOut) else error
     is_logged = isinstance(cause, ConnectionFailed) and (cause.stage != "resolve" or bool(cause.address))
@@ -58,8 +58,8 @@ def failure_level(error: KafkaError, otherwise: int = logging.INFO) -> int:
 def retry_level(error: KafkaError | str, backoff: Backoff) -> int:
     """Return the level at which an attempt that will be repeated is logged.
 
-    INFO for some attempts (`Backoff.is_worth_logging`), but not for the first one if a refresh of the metadata is the
-    remedy (another leader), which is the normal path; else DEBUG, also for outages.
+    INFO for some attempts (`Backoff.is_worth_logging`), but not for the first if a metadata refresh
+    is the remedy (another leader), which is the normal path; else DEBUG, also for outages.
     """
     is_normal = isinstance(error, BrokerError) and error.code.refresh_metadata and backoff.attempts == 1
     if is_normal or not backoff.is_worth_logging:
@@ -113,7 +113,7 @@ class Slot:
         return isinstance(error, RequestTimedOut)
 
     def blame(self, other: Slot) -> None:
-        """Count the failed attempt of another lane, which did not reach the node, as this lane's."""
+        """Count another lane's failed attempt, which did not reach the node, as this lane's."""
         self.failures = max(self.failures, other.failures)
         self.not_before = max(self.not_before, other.not_before)
         self.backoff.attempts = max(self.backoff.attempts, other.backoff.attempts)
@@ -148,7 +148,7 @@ class Nodes:
     # --- addresses ---------------------------------------------------------------------------------------------------
 
     def follow(self, brokers: Mapping[int, Broker]) -> None:
-        """Take over the addresses of a new snapshot; close connections to addresses that are gone."""
+        """Adopt the addresses of a new snapshot; close connections to addresses that are gone."""
         known = {node_id: broker.address for node_id, broker in brokers.items()}
         before, self._addresses = self._addresses, known
         for node_id in self._outages.keys() - known.keys():
@@ -192,8 +192,8 @@ class Nodes:
     async def connection(self, node_id: int, lane: str, timeout: float) -> Connection:
         """Return the ready connection of a lane. Connects if there is none, after the backoff.
 
-        Raises: ConnectionFailed: the attempt failed for any reason or timed out, or the node is unknown; ClosedError:
-        the client was closed.
+        Raises: ConnectionFailed: the attempt failed for any reason or timed out, or the node is
+        unknown; ClosedError: the client was closed.
         """
         ready = self.ready(node_id, lane)
         if ready is not None:
@@ -233,7 +233,7 @@ class Nodes:
         return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, rng=self._rng)
 
     def _note_loss(self, slot: Slot) -> None:
-        """Handle a lost connection: one without any response counts as a failure, others are replaced at once."""
+        """Handle a lost connection: without any response a failure, otherwise replaced at once."""
         lost = slot.connection
         if lost is None:
             return
@@ -318,7 +318,7 @@ class Nodes:
                 connection.close()
 
     def _log_failure(self, connection: Connection, error: KafkaError) -> None:
-        """Log a failed attempt: a WARNING when the outage of the node begins, for all lanes, then at DEBUG."""
+        """Log a failed attempt: WARNING when the node's outage begins in any lane, then DEBUG."""
         if connection.node_id in self._outages or connection.node_id is None:
             logger.debug("still no connection to %s: %s", connection.who, error)
             return
@@ -339,7 +339,7 @@ class Nodes:
             )
 
     def _setup_timeout(self, slot: Slot) -> float:
-        """Return the timeout of an attempt: it grows with consecutive failures, with jitter (KIP-601)."""
+        """Return an attempt's timeout: grows with consecutive failures, with jitter (KIP-601)."""
         config = self._config
         grown = config.socket_connection_setup_timeout_ms * 2.0 ** min(slot.failures, 30)
         limit = max(config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms)
@@ -349,7 +349,7 @@ class Nodes:
     def new_connection(self, address: Address, node_id: int | None, *, unseen: bool = False) -> Connection:
         """Return a new connection with this client's options.
 
-        `unseen`: without the hooks, for another thread's loop: hooks are called on the client's loop only.
+        `unseen`: without hooks, for another thread's loop: hooks run on the client's loop only.
         """
         return Connection(
             address,
@@ -379,7 +379,7 @@ class Nodes:
         self._forgive_others(node_id, slot)
 
     def _forgive_others(self, node_id: int | None, reached: Slot) -> None:
-        """End the pauses of the other lanes: this one reached the node. (Its own failures count until a response.)"""
+        """End the others' pauses: this lane reached the node. (Failures count until a response.)"""
         for (owner, _), slot in self._slots.items():
             if owner == node_id and slot is not reached and slot.settled is None and slot.ready is None:
                 slot.forgive()
@@ -410,9 +410,10 @@ class Nodes:
     # --- choosing ----------------------------------------------------------------------------------------------------
 
     def least_loaded(self, excluded: Iterable[int] = ()) -> int | None:
-        """Return the connected node with the fewest requests in flight, else the node whose backoff ends first.
+        """Return the connected node with fewest requests in flight, else the first out of backoff.
 
-        A random start spreads clients over nodes that are alike. None when no node is known or all are `excluded`.
+        A random start spreads clients over nodes that are alike. None when no node is known or all
+        are `excluded`.
         """
         left_out = set(excluded)
         candidates = [node_id for node_id in self._addresses if node_id not in left_out]

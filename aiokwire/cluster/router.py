@@ -54,7 +54,7 @@ REPEATABLE: Final = frozenset(
 
 
 class ProduceUncertain(KafkaError):
-    """A Produce request without a response: it may have been written, and a retry could write a duplicate."""
+    """A Produce request without a response: it may be written; a retry could write a duplicate."""
 
 
 class Router:
@@ -153,7 +153,7 @@ class _Journey:
         return answer
 
     async def _wait_for_turn(self, connection: Connection) -> None:
-        """Wait while the broker throttles this client (KIP-219), and until the transport has room."""
+        """Wait while this client is throttled (KIP-219), and until the transport has room."""
         wait = connection.throttled_until - anyio.current_time()
         if wait > 0:
             self._throttle = f"{connection.who} throttles this client for another {wait:.1f} s (quotas)"
@@ -171,7 +171,8 @@ class _Journey:
     async def _route(self) -> tuple[int, str]:
         """Return the node and the lane.
 
-        Raises: ConnectionFailed, RetriableError: no node is known now; BrokerError: retrying cannot find one.
+        Raises: ConnectionFailed, RetriableError: no node is known now; BrokerError: retrying cannot
+        find one.
         """
         to = self._to
         if isinstance(to, Node):

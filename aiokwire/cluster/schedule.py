@@ -1,9 +1,9 @@
-"""When the metadata is refreshed next: a decision without I/O, which `metadata.Metadata` carries out.
+"""When the metadata is refreshed next: decided without I/O; `metadata.Metadata` carries it out.
 
-    requested, or too old --> due, but not before the interval has passed --> started --> succeeded or failed
+    requested or too old --> due, not before the interval passed --> started --> succeeded, failed
 
-The interval grows while consecutive refreshes change nothing, and while they fail. An urgent request
-(for a new topic) does not wait for it, unless refreshes fail.
+The interval grows while consecutive refreshes change nothing, and while they fail. An urgent
+request (for a new topic) does not wait for it, unless refreshes fail.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """An immutable snapshot of the cluster's metadata, replaced as a whole by `Metadata`.
 
-`merge` makes the next snapshot from the last one and a broker's answer; it decides what a bad answer may take away.
+`merge` makes the next snapshot from the last one and a broker's answer; it decides what a bad
+answer may take away.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Topic(NamedTuple):
 
 
 class LeaderHint(NamedTuple):
-    """A partition's new leader from another response (KIP-951); `broker` if it contains the address."""
+    """A partition's new leader from another response (KIP-951); `broker` if it has the address."""
 
     leader_id: int
     leader_epoch: int
@@ -127,7 +128,7 @@ class Cluster:
         return {topic.topic_id: topic.name for topic in self.topics.values() if topic.topic_id != ZERO_UUID}
 
     def with_leaders(self, hints: Mapping[TopicPartition, LeaderHint]) -> Cluster | None:
-        """Return a snapshot with other leaders, None if no hint is newer. Leader epochs never decrease.
+        """Return a snapshot with other leaders, None if no hint is newer. Epochs never decrease.
 
         Topics that no hint changes are the same objects as before.
         """
@@ -158,7 +159,7 @@ class Cluster:
 
 
 def merge(old: Cluster, answer: metadata.MetadataResponse, *, wanted: Collection[str] | None, now: float) -> Cluster:
-    """Return the snapshot after a response. Keeps the topics `wanted`; None: all of the response."""
+    """Return the snapshot after a response. Keeps topics `wanted`; None: all of the response."""
     brokers = {
         broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers
     }

@@ -1,8 +1,8 @@
 """The one task that owns a client's task group.
 
 A cancel scope must be left by the task that entered it, but web frameworks and test fixtures call
-`start()` and `close()` of a client from different tasks. So one task of its own enters and leaves the
-task group, and the calls only signal it.
+`start()` and `close()` of a client from different tasks. So one task of its own enters and leaves
+the task group, and the calls only signal it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """A task group that outlives the call that starts it. Calls `on_end` once, when its tasks have ended."""
+    """A task group that outlives its starting call. Calls `on_end` once, when its tasks ended."""
 
     def __init__(self, name: str, on_end: Callable[[BaseException | None], None]) -> None:
         self._name = name

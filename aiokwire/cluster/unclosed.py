@@ -8,10 +8,10 @@ from typing import Any
 
 
 class Unclosed:
-    """Belongs to a `Client`, and to the producer, consumer or admin client that owns it. Warns at most once.
+    """Belongs to a `Client` and the producer, consumer or admin client above. Warns at most once.
 
-    Warns from the owner's `__del__`, and from the client when its tasks are cancelled from outside, as `asyncio.run`
-    does at its end.
+    Warns from the owner's `__del__`, and from the client when its tasks are cancelled from outside,
+    as `asyncio.run` does at its end.
     """
 
     __slots__ = ("_pid", "_who")
@@ -30,7 +30,7 @@ class Unclosed:
         self._who = ""
 
     def warn(self, source: object, _warn: Any = warnings.warn) -> None:
-        """Warn that it was not closed; not in a forked process, whose connections are the parent's."""
+        """Warn that it was not closed; not in a forked process: connections are the parent's."""
         who, self._who = self._who, ""
         if who and self._pid == os.getpid():
             _warn(f"{who} was not closed: use `async with`, or await close()", ResourceWarning, 3, source)

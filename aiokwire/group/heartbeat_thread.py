@@ -5,7 +5,7 @@ never from the application's loop: with a single sender they reach the coordinat
 thread starts with the first `start` and ends with the task that runs `run`. Each consumer with a
 group has at most one.
 
-    application's loop: start / update / stop / record_poll -- one assignment --> thread: send, wait, pause
+    application's loop: start/update/stop/record_poll -- one assignment -> thread: send, wait, pause
     application's loop: on_answer(schedule, response | error) <-- call_soon_threadsafe --
 
 Responses to heartbeats from before the last `start` or `stop` are dropped. The thread makes no

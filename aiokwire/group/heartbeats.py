@@ -1,8 +1,8 @@
 """Schedules the heartbeats of one member, for both protocols: their coordinator, their contents,
 their interval, and when they end. `HeartbeatThread` sends them.
 
-    member -- start, stop, send_now, speed_up -->         HeartbeatScheduler  -- start, update, stop --> HeartbeatThread
-           <-- next_heartbeat, on_heartbeat, on_expired --                      <-- on_answer --
+    member - start, stop, send_now, speed_up ->          Scheduler - start, update, stop -> Thread
+           <- next_heartbeat, on_heartbeat, on_expired -           <- on_answer -
 """
 
 from __future__ import annotations

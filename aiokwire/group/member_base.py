@@ -257,8 +257,8 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         return event
 
     async def _pause_before_retry(self, error: KafkaError, why: str, level: int) -> None:
-        """Log `why` and pause. Until the next success one line is a WARNING: the first storage error,
-        or a late refusal."""
+        """Log `why` and pause. Until the next success one line is a WARNING: the first storage
+        error, or a late refusal."""
         pause = self._backoff.next()
         is_lasting = self._backoff.attempts == WARNED_ATTEMPT and level == logging.INFO
         if self._backoff.is_first_storage_error(error) or (is_lasting and not self._backoff.had_storage_error):

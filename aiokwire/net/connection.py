@@ -1,10 +1,10 @@
 """One connection to one broker: connect, handshake, then requests and responses until it is closed.
 
-    connect() -> resolve -> race the addresses -> handshake -> READY     (dial.py, handshake.py)
-    send() ----> encode --> transport ... transport --> decode --> future   (wire.py, in_flight.py, framing.py)
+    connect() -> resolve -> race the addresses -> handshake -> READY    (dial, handshake)
+    send() ----> encode --> transport ... transport --> decode --> future (wire, in_flight, framing)
 
-A connection lives once; `aiokwire.cluster` replaces a closed one, with backoff. Requests are pipelined; the broker
-answers in order, and handles one at a time.
+A connection lives once; `aiokwire.cluster` replaces a closed one, with backoff. Requests are
+pipelined; the broker answers in order, and handles one at a time.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Connection:
         handshake: Sequence[Exchange] = (),
         may_be_old: bool = True,
     ) -> None:
-        """`may_be_old`: whether a broker that closes the connection at ApiVersions may be older than 0.10."""
+        """`may_be_old`: a broker that closes the connection at ApiVersions may predate 0.10."""
         self.address = address
         self.node_id = node_id  # None for a bootstrap address, whose node is unknown
         self.config = config if config is not None else ConnectionConfig()
@@ -126,10 +126,10 @@ class Connection:
     # --- connect -----------------------------------------------------------------------------------------------------
 
     async def connect(self, timeout: float | None = None) -> None:
-        """Resolve, connect, shake hands. `timeout` in seconds replaces the configured `setup_timeout`.
+        """Resolve, connect, shake hands; `timeout` (seconds) replaces the set `setup_timeout`.
 
-        Raises: ConnectionFailed: with the stage it came to and, by address, what happened; ProtocolViolation: the port
-        does not speak Kafka's protocol; BrokerError: the broker refuses the handshake.
+        Raises: ConnectionFailed: with its stage and, by address, what happened; ProtocolViolation:
+        the port does not speak Kafka's protocol; BrokerError: the broker refuses the handshake.
         """
         self._machine.fire(ConnectionEvent.CONNECT)
         loop = asyncio.get_running_loop()
@@ -205,7 +205,7 @@ class Connection:
     async def _ask_once_more(self, old: Wire, assumed: ApiVersions, timeout: float) -> tuple[Wire, ApiVersions]:
         """Repeat ApiVersions: two lost connections in a row may have made a newer broker look old.
 
-        With the oldest versions, a newer broker would drop headers, and a producer would lose idempotence.
+        With the oldest versions, a newer broker would drop headers, a producer lose idempotence.
         """
         self._doing = f"making sure that {self.who} does not know {OLDEST}"
         try:
@@ -247,7 +247,7 @@ class Connection:
         self._machine.fire(ConnectionEvent.ACCEPTED)
 
     def _abandon(self) -> None:
-        """`connect` ends without success, by an error or because it was cancelled: nothing stays open."""
+        """`connect` ends without success, by an error or cancellation: nothing stays open."""
         if self._machine.can(ConnectionEvent.CLOSE):
             self._machine.fire(ConnectionEvent.CLOSE)
         wire = self._wire
@@ -272,9 +272,9 @@ class Connection:
     ) -> asyncio.Future[ResponseT]:
         """Write a request now, and return a future of its response.
 
-        When `timeout` (seconds, default: the configured request timeout) expires, the connection is closed, since a
-        broker responds in order. To wait less for one response, cancel the future: the request keeps its place.
-        Without `expect_response` the future is already done, with None.
+        When `timeout` (seconds, default: the configured request timeout) expires, the connection is
+        closed: a broker responds in order. To wait less, cancel the future: the request keeps its
+        place. Without `expect_response` the future is already done, with None.
 
         Raises: ConnectionFailed: the connection is not READY; UnsupportedVersion: no version fits.
         """
@@ -303,8 +303,9 @@ class Connection:
     ) -> ResponseT:
         """Send a request and wait for its response.
 
-        Raises: ConnectionFailed: the connection was lost or is not READY; RequestTimedOut: no response in time;
-        ProtocolViolation: the answer cannot be read; UnsupportedVersion: no version fits.
+        Raises: ConnectionFailed: the connection was lost or is not READY; RequestTimedOut: no
+        response in time; ProtocolViolation: the answer cannot be read; UnsupportedVersion: no
+        version fits.
         """
         return await self.send(request, timeout=timeout, version=version)
 
@@ -320,7 +321,7 @@ class Connection:
     # --- close -------------------------------------------------------------------------------------------------------
 
     def close(self, error: KafkaError | None = None) -> None:
-        """Close; requests in flight fail. Without `error`, the transport writes out its buffer first."""
+        """Close; requests in flight fail. Without `error` the transport first writes its buffer."""
         if self.closed:
             return
         if self._connecting is not None:
@@ -341,7 +342,7 @@ class Connection:
             self._wire.abort()
 
     async def wait_closed(self) -> None:
-        """Wait until the transport is closed. Use a deadline: a peer that does not read blocks the flush."""
+        """Wait for the transport to close, with a deadline: a peer that does not read blocks it."""
         if self._wire is not None:
             await self._wire.wait_gone()
 

@@ -1,7 +1,7 @@
-"""From a host name to an open transport: resolve now, then race all addresses (uvloop has no happy eyeballs).
+"""From a host name to a transport: resolve now, race all addresses (uvloop has no happy eyeballs).
 
-`Connection` is the caller. Sockets come from `loop.create_connection` and names from `loop.getaddrinfo` only, so that
-a simulated loop can supply both.
+`Connection` is the caller. Sockets come from `loop.create_connection` and names from
+`loop.getaddrinfo` only, so that a simulated loop can supply both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEEPALIVE: Final = {
 async def resolve(address: Address) -> list[str]:
     """Return the IP addresses of a host, families alternating, in the resolver's order.
 
-    Raises: ConnectionFailed: the name does not resolve, or the address is invalid (stage "resolve").
+    Raises: ConnectionFailed: the name does not resolve or the address is invalid (stage "resolve").
     """
     if not address.host or not 0 < address.port < 65536:  # as a broker may advertise them
         raise ConnectionFailed(f"{address} is not the address of a broker", address=str(address), stage="resolve")

@@ -1,8 +1,8 @@
 """Splits a byte stream into frames, without I/O, with the interface of `asyncio.BufferedProtocol`.
 
-Used by client connections and by the embedded broker. A frame is a 4-byte length and that many bytes. Reads go into a
-small shared buffer, which often holds several short frames at once; a frame that goes beyond it gets a `bytearray` of
-its exact size, and the socket writes the rest straight into that.
+Used by client connections and the embedded broker. A frame is a 4-byte length and that many bytes.
+Reads go into a small shared buffer, which often holds several short frames; a frame that goes
+beyond it gets a `bytearray` of its exact size, and the socket writes the rest into that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FOREIGN = (
 
 
 def explain_foreign(start: bytes) -> str | None:
-    """Return the name of a well-known protocol other than Kafka's that a stream starts with, if any."""
+    """Return the name of a well-known protocol, not Kafka's, that a stream starts with, if any."""
     for prefix, meaning in _FOREIGN:
         if start.startswith(prefix):
             return meaning
@@ -43,8 +43,8 @@ def explain_foreign(start: bytes) -> str | None:
 class FrameReader:
     """Splits a stream into frames, each passed on as its own `bytearray`.
 
-    `on_frame` is called once per frame, in order, without the 4-byte length. After a ProtocolViolation the stream has
-    no meaning any more: close it.
+    `on_frame` is called once per frame, in order, without the 4-byte length. After a
+    ProtocolViolation the stream has no meaning any more: close it.
     """
 
     __slots__ = ("_filled", "_first", "_frame", "_have", "_max_size", "_min_size", "_on_frame", "_scratch", "_view")

@@ -1,11 +1,11 @@
 """The handshake of a connection: a sequence of exchanges, ApiVersions first.
 
-`Connection` drives it. Each later exchange (SASL is one) is an `Exchange` that is handed in; TLS comes before it all,
-with the transport.
+`Connection` drives it. Each later exchange (SASL is one) is an `Exchange` that is handed in; TLS
+comes before it all, with the transport.
 
-A peer that hangs up on a request of `PLANS` gets the next, older one on a new socket: brokers before 0.10 close the
-connection at the unknown api key, some peers reset it at a version that is new to them. Nothing of this is
-remembered: each new connection starts with the newest, so no broker stays at old versions.
+A peer that hangs up on a request of `PLANS` gets the next, older one on a new socket: brokers
+before 0.10 close the connection at the unknown api key, some peers reset it at a new version.
+Nothing is remembered: each connection starts with the newest, so no broker stays at old versions.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ApiVersions:
         self._picked: dict[type[Request], int] = {}
 
     def range(self, api_key: int) -> Offered | None:
-        """Return the versions of an API that the broker offers; None if it does not know the API."""
+        """Return the versions of an API that the broker offers; None if the API is unknown."""
         return self.offered.get(api_key)
 
     def pick(self, request_type: type[Request], max_version: int | None = None) -> int:
@@ -135,8 +135,8 @@ async def learn_versions(
 ) -> ApiVersions:
     """Ask the broker for its versions, by one plan.
 
-    Raises: ConnectionFailed: the peer hung up; ProtocolViolation: it does not speak Kafka's protocol;
-    BrokerError: it refuses.
+    Raises: ConnectionFailed: the peer hung up; ProtocolViolation: it does not speak Kafka's
+    protocol; BrokerError: it refuses.
     """
     if plan.version is None:
         # An empty question without effects that 0.8 answers at once: so a port that takes connections but speaks

@@ -1,8 +1,8 @@
 """The requests in flight on one connection: correlation ids, order, deadlines. No I/O.
 
 A broker responds to the requests of a connection in order (Kafka mutes a channel while it handles
-one), so a response always belongs to the oldest entry; anything else is a broken peer. An entry whose
-caller was cancelled stays until its response is received.
+one), so a response always belongs to the oldest entry; anything else is a broken peer. An entry
+whose caller was cancelled stays until its response is received.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class InFlightQueue:
     def take(self, correlation_id: int) -> InFlight:
         """Remove and return the entry that a response belongs to.
 
-        Raises: ProtocolViolation: no request is in flight, or the response is not the oldest entry's.
+        Raises: ProtocolViolation: no request is in flight, or the response is not the oldest's.
         """
         entries = self._entries
         if not entries:
@@ -103,7 +103,7 @@ class InFlightQueue:
         return entries.popleft()
 
     def earliest_deadline(self) -> float | None:
-        """Return the earliest deadline (not always the oldest entry's: each request has its own timeout)."""
+        """Return the earliest deadline, not always the oldest entry's: timeouts differ."""
         return min((entry.deadline for entry in self._entries), default=None)
 
     def expired(self, now: float) -> list[InFlight]:

@@ -16,9 +16,9 @@ ResultT = TypeVar("ResultT")
 class Race(Generic[ResultT]):
     """One race.
 
-    `delay`: seconds until the next attempt starts while an earlier one is still running. `discard` takes the result of
-    a second success, or the winner's when the race is cancelled. An attempt fails by an exception of `expected`;
-    others end the race.
+    `delay`: seconds until the next attempt starts while an earlier one is still running. `discard`
+    takes the result of a second success, or the winner's when the race is cancelled. An attempt
+    fails by an exception of `expected`; others end the race.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""One TCP stream to a broker: requests out, responses in. `Connection` opens one (or, in its handshake, several).
+"""One TCP stream to a broker: requests out, responses in. `Connection` opens one (handshake: more).
 
-A socket error, the end of the stream, or a request past its deadline ends a wire: each calls `fail`,
-once, which fails every request in flight and notifies the owner.
+A socket error, the end of the stream, or a request past its deadline ends a wire: each calls
+`fail`, once, which fails every request in flight and notifies the owner.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class Wire(asyncio.BufferedProtocol):
     ) -> asyncio.Future[Any]:
         """Write a request and return a future of its response, with `raw` of the undecoded frame.
 
-        Raises: KafkaError: what ended the wire; UnsupportedVersion: the request cannot be written in this version.
+        Raises: KafkaError: what ended the wire; UnsupportedVersion: the request cannot be written
+        in this version.
         """
         future: asyncio.Future[Any] = self._loop.create_future()
         self.send_for(future if expect_response else None, request, version, timeout=timeout, raw=raw)
@@ -139,7 +140,7 @@ class Wire(asyncio.BufferedProtocol):
             raise self._lost(str(self.error)) from self.error
 
     def fail(self, error: KafkaError, *, flush: bool = False) -> None:
-        """End the wire; each request in flight gets its own error. With `flush` the buffer is still written."""
+        """End the wire; requests in flight get an error each. `flush` still writes the buffer."""
         if self.error is not None:
             return
         self.error = error

@@ -1,4 +1,4 @@
-"""Writes chunks to a transport: small ones joined, large ones uncopied; pauses when the buffer is full.
+"""Writes chunks to a transport: small ones joined, large ones uncopied; pauses on a full buffer.
 
 Used by `wire` and by the embedded broker.
 """

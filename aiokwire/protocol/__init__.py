@@ -1,7 +1,7 @@
 """Kafka's wire protocol: encodes and decodes messages. No I/O.
 
-    encode_request(request, version, ...) -> chunks of a frame      decode_request(frame) -> header, request
-    encode_response(response, version, ...) -> chunks of a frame    decode_response(frame, type, version) -> response
+    encode_request(request, ...) -> chunks of a frame     decode_request(frame) -> header, request
+    encode_response(response, ...) -> chunks of a frame   decode_response(frame, ...) -> response
 
 The messages are generated modules, one per API: `from aiokwire.protocol.messages import produce`.
 """

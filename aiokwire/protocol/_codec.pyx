@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, embedsignature=True
-"""Kafka's primitive types, written to and read from bytes. Used by the generated messages and the headers.
+"""Kafka's primitive types, written to and read from bytes. Used by generated messages and headers.
 
-Two encodings share their method names: the plain one (fixed-width lengths, no tagged fields) and the compact one of
-flexible versions (KIP-482: lengths as unsigned varints, plus one, and tagged fields). They differ in two internal methods,
-which write or read a length, and in how they treat tags; a message does not see which one it was given.
+Two encodings share their method names: the plain one (fixed-width lengths, no tagged fields) and
+the compact one of flexible versions (KIP-482: lengths as unsigned varints, plus one, and tagged
+fields). They differ in two internal methods, which write or read a length, and in how they treat
+tags; a message does not see which one it was given.
 
 A reader checks every bound itself, before it allocates anything: lengths come from a peer.
 """
@@ -32,7 +33,7 @@ cdef enum:
 cdef class PlainWriter:
     """Grows one buffer; large byte fields stay where they are and become chunks of their own.
 
-    With `framed` the first four bytes are reserved and hold the size of all that follows, once `chunks` is called.
+    With `framed` the first four bytes are reserved; `chunks` writes the size of the rest there.
     """
 
     cdef uint8_t* _data
@@ -183,7 +184,7 @@ cdef class PlainWriter:
         return self.nullable_bytes(value)
 
     cpdef int nullable_bytes(self, object value) except -1:
-        """Any contiguous buffer. A large one is referenced, not copied: it must not change before the chunks are written."""
+        """Any contiguous buffer; a large one is not copied and must not change until written."""
         cdef Py_buffer view
         cdef Py_ssize_t size
         if value is None:
@@ -282,7 +283,7 @@ cdef class PlainWriter:
         return self._position + self._foreign_size
 
     cpdef list chunks(self):
-        """What was written, in order: bytes of this writer between the buffers that it only refers to."""
+        """What was written, in order: bytes of this writer between the buffers it refers to."""
         cdef Py_ssize_t start = 0
         cdef Py_ssize_t position
         cdef Py_ssize_t total = self._position + self._foreign_size
@@ -319,7 +320,7 @@ cdef class CompactWriter(PlainWriter):
         return self._varint(<uint32_t> (length + 1))
 
     cpdef int tags(self, tuple unknown, list known=None) except -1:
-        """Known fields as (tag, nested writer) and unknown ones as (tag, bytes), written in ascending order."""
+        """Known (tag, nested writer) and unknown (tag, bytes) fields, in ascending order."""
         cdef list fields
         if not unknown and not known:
             self._room(1)[0] = 0
@@ -343,8 +344,8 @@ cdef class CompactWriter(PlainWriter):
 cdef class PlainReader:
     """Reads a contiguous buffer, which must not change meanwhile.
 
-    Byte fields are copied, records are views of the buffer. Every read raises ProtocolViolation when the buffer cannot
-    hold what it announces.
+    Byte fields are copied, records are views of the buffer. Every read raises ProtocolViolation
+    when the buffer cannot hold what it announces.
     """
 
     cdef object _view
@@ -395,7 +396,7 @@ cdef class PlainReader:
         return self._checked(<int16_t> load16(self._take(2)))
 
     cdef Py_ssize_t _long_length(self) except -2:
-        """The length of bytes or of an array; -1 is null. Every item of an array takes at least one byte."""
+        """The length of bytes or an array; -1 is null. Each item takes at least one byte."""
         return self._checked(<int32_t> load32(self._take(4)))
 
     cdef Py_ssize_t _checked(self, Py_ssize_t length) except -2:

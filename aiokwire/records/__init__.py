@@ -1,7 +1,7 @@
 """The records kernel: Kafka's record batches and message sets, built and read in compiled code.
 
-The producer builds (`BatchBuilder`), the consumer reads (`read_batches`), the broker scans and patches (`scan_batches`,
-`assign_offsets`, ...). No I/O, and nothing of the protocol around the records.
+The producer builds (`BatchBuilder`), the consumer reads (`read_batches`), the broker scans and
+patches (`scan_batches`, `assign_offsets`, ...). No I/O, nothing of the protocol around records.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""Filled `Columns` handed to Arrow through its C data interface: one call, instead of twenty that make arrays one by one.
+"""Filled `Columns` handed to Arrow through its C data interface: one call instead of twenty.
 
-Used by `arrow`. The tree: the record batch (a struct), its columns, of which the topic has a dictionary and the headers
-are lists of structs. The memory stays with the `ArrowBuffer` objects, which the holder keeps.
-https://arrow.apache.org/docs/format/CDataInterface.html
+Used by `arrow`. The tree: the record batch (a struct), its columns, of which the topic has a
+dictionary and the headers are lists of structs. The memory stays with the `ArrowBuffer` objects,
+which the holder keeps. https://arrow.apache.org/docs/format/CDataInterface.html
 """
 
 cimport cython

@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """`AvroPlan`: a column of flat Avro data as Arrow's buffers, without a Python object per record.
 
-Used by the Spark source. A row that the plan refuses is null and listed, for a slower reader to accept or to explain:
-the plan accepts nothing that this reader would refuse or read otherwise. Every length is checked against the bytes
-that are left; memory grows with the data, never with a length that the data claims.
+Used by the Spark source. A row that the plan refuses is null and listed, for a slower reader to
+accept or to explain: the plan accepts nothing that this reader would refuse or read otherwise.
+Every length is checked against the bytes that are left; memory grows with the data, never with a
+length that the data claims.
 """
 
 cimport cython

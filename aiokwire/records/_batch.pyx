@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """`RecordBatch`: a view of one batch inside of a fetch response or log segment, decoded when asked.
 
-`read_batches` is the consumer's door, `scan_batches` the broker's. A batch in format 2 is its 61-byte header and its
-records; in formats 0 and 1 a run of plain messages, or one compressed message, counts as a batch.
+The consumer calls `read_batches`, the broker `scan_batches`. A batch in format 2 is a 61-byte
+header and records; in formats 0 and 1 a run of plain messages, or one compressed message.
 """
 
 cimport cython
@@ -460,7 +460,7 @@ cdef int _survey(Cursor* cursor, int64_t count, Survey* survey) noexcept nogil:
 
 
 cdef inline const uint8_t* _raw_number(const uint8_t* p, uint32_t* raw) noexcept nogil:
-    """Reads a varint of up to three bytes, all of which the caller may read, zigzag as it is; NULL for a longer one."""
+    """Reads a varint of up to three readable bytes, still zigzag; NULL for a longer one."""
     cdef uint32_t found = p[0]
     if found >= 0x80:
         p += 1
@@ -475,10 +475,11 @@ cdef inline const uint8_t* _raw_number(const uint8_t* p, uint32_t* raw) noexcept
 
 
 cdef int64_t _skim(Cursor* cursor, int64_t i, int64_t count, Survey* survey) noexcept nogil:
-    """Surveys records of format 2 from number `i` on, while they are as usual; returns the number of the first other.
+    """Surveys usual records of format 2 from number `i` on; returns the number of the first other.
 
-    The checks of `next_record`, for numbers of up to three bytes, in a third of the time: all is kept in registers and
-    lengths stay zigzag (even, or 1 for null). What is near the end, unsound or not contiguous is left where it is.
+    The checks of `next_record`, for numbers of up to three bytes, in a third of the time: all is
+    kept in registers and lengths stay zigzag (even, or 1 for null). What is near the end, unsound
+    or not contiguous is left where it is.
     """
     cdef const uint8_t* at = cursor.p
     cdef const uint8_t* limit = cursor.end

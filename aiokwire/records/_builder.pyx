@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """`BatchBuilder`: records in, one encoded batch or message set out.
 
-For the producer's accumulator (which calls `append_c` from compiled code) and for the broker's format conversion. In format 2
-the first 61 bytes stay free for the header, so that sealing an uncompressed batch copies nothing.
+For the producer's accumulator (calls `append_c` from compiled code) and the broker's conversion. In
+format 2 the first 61 bytes stay free for the header: sealing uncompressed batches copies nothing.
 """
 
 cimport cython
@@ -42,7 +42,7 @@ cdef bytes _as_bytes(object content, str name):
 
 
 cdef list flat_headers(object headers):
-    """[name, value, name, value, ...], checked: what a caller's sequence does meanwhile cannot matter any more."""
+    """[name, value, ...], checked: later changes of the caller's sequence do not matter."""
     cdef list flat = []
     cdef Py_ssize_t ignored
     if isinstance(headers, (str, bytes, dict)):

@@ -43,7 +43,7 @@ cdef inline int _reserve_rows(BytesColumn* column, Py_ssize_t row, Py_ssize_t ro
 
 
 cdef inline int _add(BytesColumn* column, Py_ssize_t row, const uint8_t* p, int64_t size) noexcept nogil:
-    """One more row; the room for its offset and its validity bit is there already, and `_settle` counts them."""
+    """One more row; its offset and validity bit have room already, and `_settle` counts them."""
     cdef uint8_t* bits = column.validity.p + row // 8
     cdef uint8_t mask = 1 << (row & 7)
     if not row & 7:

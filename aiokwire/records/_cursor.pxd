@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Walks the records of one batch: `next_record` in format 2, `next_message` in formats 0 and 1.
 
-No Python object is touched. Each call checks every length against the remaining bytes, so that a walk is safe even
-over bytes that change meanwhile.
+No Python object is touched. Each call checks every length against the remaining bytes, so that a
+walk is safe even over bytes that change meanwhile.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t

@@ -1,10 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Message formats 0 and 1: messages one behind the other, or a whole set inside of one compressed message.
+"""Message formats 0 and 1: messages one after the other, or a set inside a compressed message.
 
-For `_batch` (reading) and `_builder` (writing). A message: offset int64, size int32, CRC-32 of what follows, magic int8,
-attributes int8 (bits 0-2 codec, bit 3 log-append time), in format 1 the timestamp int64, then key and value with int32
-lengths. Inside of a compressed message, format 0 carries final offsets; format 1 relative ones, and the outer message has
-the last record's offset, so that a broker need not recompress to assign offsets.
+For `_batch` (reading) and `_builder` (writing). A message: offset int64, size int32, CRC-32 of what
+follows, magic int8, attributes int8 (bits 0-2 codec, bit 3 log-append time), in format 1 the
+timestamp int64, then key and value with int32 lengths. Inside of a compressed message, format 0
+carries final offsets; format 1 relative ones, and the outer message has the last record's offset,
+so that a broker need not recompress to assign offsets.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -49,7 +50,7 @@ cdef inline int64_t _complete(const uint8_t* p, const uint8_t* end) noexcept nog
 
 
 cdef int scan_run(const uint8_t* p, const uint8_t* end, bint check_crcs, Run* run) except -1:
-    """What starts at `p`, as far as it is whole and sound; a fault only when the first message has it."""
+    """What starts at `p`, as far as whole and sound; a fault only if the first message has it."""
     cdef Cursor cursor
     cdef Slot slot
     cdef int64_t size
@@ -170,7 +171,7 @@ cdef uint8_t* put_message(uint8_t* p, int magic, int64_t offset, int64_t timesta
 
 cdef int finish_messages(uint8_t* p, const uint8_t* end, int64_t base_offset, bint log_append_time,
                          int64_t append_timestamp) except -1:
-    """Makes offsets final, sets the append time where there is one, and computes each message's checksum."""
+    """Makes offsets final, sets any append time, and computes each message's checksum."""
     cdef int64_t size
     while p < end:
         size = 12 + load_int32(p + 8)

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, embedsignature=False
 """What a consumer hands out: `Record` with plain bytes, `DeserializedRecord` with any objects.
 
-`Record` holds only bytes, strings and numbers, so no cycle can run through it and the garbage collector need not know
-it: with a million of them alive that is most of the cost of a record.
+`Record` holds only bytes, strings and numbers, so no cycle can run through it and the garbage
+collector need not know it: with a million of them alive that is most of the cost of a record.
 """
 
 cimport cython

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""`ArrowRows`: records that lie in Arrow's buffers, read there and encoded without a Python object per row.
+"""`ArrowRows`: records in Arrow's buffers, read there, encoded without a Python object per row.
 
-Made by `arrow_rows.rows_of`, which knows pyarrow; `encode` gives whole batches, the producer's accumulator reads row by
-row into its open batches. Nothing of Arrow is believed: each offset is held against the size of its buffer.
+Made by `arrow_rows.rows_of`, which knows pyarrow; `encode` gives whole batches, the accumulator
+reads row by row into open batches. Each offset of Arrow is checked against its buffer's size.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -350,8 +350,8 @@ cdef class ArrowRows:
         self.timestamp.data = self.partition.data = NULL
 
     def places(self, int64_t rows, int32_t run, int64_t start, int64_t count):
-        """Which of the first `rows` rows a run took as its number `start` and the `count` - 1 after it: (first, last)
-        each."""
+        """Which of the first `rows` rows a run took as its number `start` and the `count` - 1 after
+        it: (first, last) each."""
         cdef int64_t index, seen = 0, first = -1
         found = []
         if self.taken_by == NULL or rows > self.count:

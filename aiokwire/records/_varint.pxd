@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Big-endian numbers and zigzag varints, inline, for every part of the kernel.
 
-A reader takes the end of the readable bytes and returns 1 if they do not suffice or the number is too long, so that no
-caller reads past the end.
+A reader takes the end of the readable bytes and returns 1 if they do not suffice or the number is
+too long, so that no caller reads past the end.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t

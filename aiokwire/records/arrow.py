@@ -1,4 +1,4 @@
-"""Batches as a `pyarrow.RecordBatch`, without a Python object per record. Needs the extra `arrow`."""
+"""Batches as a `pyarrow.RecordBatch` without a Python object per record. Needs extra `arrow`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NAMES: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type", "
 
 
 def to_arrow(batches: Sequence[RecordBatch], from_offsets: Iterable[int] | None = None) -> pa.RecordBatch:
-    """Return the records of `batches`, each from its entry of `from_offsets` on, as one Arrow record batch.
+    """Return the records of `batches`, each from its `from_offsets` entry on, as one record batch.
 
-    Columns: topic (dictionary), partition, offset, timestamp (milliseconds, UTC), timestamp_type, key, value, headers
-    (a list of name and value). Bytes are copied once, from the batch into Arrow's memory. A timestamp of -1 means
-    that the record has none.
+    Columns: topic (dictionary), partition, offset, timestamp (milliseconds, UTC), timestamp_type,
+    key, value, headers (a list of name and value). Bytes are copied once, from the batch into
+    Arrow's memory. A timestamp of -1 means that the record has none.
 
-    Raises: ConfigurationError: without pyarrow; CorruptRecord: naming topic, partition and offset; InvalidArgument: for
-        more than 2 GiB.
+    Raises: ConfigurationError: without pyarrow; CorruptRecord: naming topic, partition and offset;
+        InvalidArgument: for more than 2 GiB.
     """
     columns = Columns()
     if from_offsets is None:
@@ -61,7 +61,7 @@ def need_arrow() -> None:
 
 
 class _Exported:
-    """Exports columns to Arrow libraries: `__arrow_c_array__` returns schema and data as capsules."""
+    """Exports columns to Arrow libraries: `__arrow_c_array__` returns schema and data capsules."""
 
     __slots__ = ("_columns", "_names")
 

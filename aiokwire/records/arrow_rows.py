@@ -24,8 +24,9 @@ _PER_MS = {"s": -1000, "ms": 1, "us": 1000, "ns": 1_000_000}
 def rows_of(batch: pa.RecordBatch) -> ArrowRows:
     """Return the records of an Arrow record batch. Every column is optional.
 
-    `key` and `value`: binary or text; `headers`: lists of (name, value); `timestamp`: a timestamp, or milliseconds
-    since 1970; `partition`: a whole number. A null is a null key or value, no headers, no given timestamp or partition.
+    `key` and `value`: binary or text; `headers`: lists of (name, value); `timestamp`: a timestamp,
+    or milliseconds since 1970; `partition`: a whole number. A null is a null key or value, no
+    headers, no given timestamp or partition.
 
     Raises: InvalidArgument: a column has another name or type; ConfigurationError: without pyarrow.
     """

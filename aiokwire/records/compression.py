@@ -48,8 +48,8 @@ _per_thread = threading.local()
 def check_level(codec: int, level: int | None) -> None:
     """Check codec and level, and load the codec's library, before `compress` is called.
 
-    Raises: InvalidArgument: for an unknown codec or a level that it does not have; ConfigurationError: when the
-        codec's library is missing.
+    Raises: InvalidArgument: for an unknown codec or a level that it does not have;
+        ConfigurationError: when the codec's library is missing.
     """
     if codec not in tuple(Compression):
         raise InvalidArgument(f"{codec} is not a compression codec: choose 0 to 4")
@@ -68,7 +68,8 @@ def check_level(codec: int, level: int | None) -> None:
 def compress(codec: int, data: Buffer, level: int | None = None, *, magic: int = 2) -> bytes:
     """Compress `data` as one stream, for message format `magic`.
 
-    Raises: InvalidArgument: for an unknown codec or level; ConfigurationError: when the codec's library is missing.
+    Raises: InvalidArgument: for an unknown codec or level; ConfigurationError: when the codec's
+    library is missing.
     """
     check_level(codec, level)
     view = memoryview(data).cast("B")
@@ -88,8 +89,8 @@ def compress(codec: int, data: Buffer, level: int | None = None, *, magic: int =
 def decompress(codec: int, data: Buffer, limit: int = DEFAULT_LIMIT) -> bytes:
     """Decompress `data`.
 
-    Raises: CorruptRecord: for damaged bytes, an unknown codec, or more than `limit` bytes; ConfigurationError: when
-        the codec's library is missing.
+    Raises: CorruptRecord: for damaged bytes, an unknown codec, or more than `limit` bytes;
+        ConfigurationError: when the codec's library is missing.
     """
     view = memoryview(data).cast("B")
     reader = _READERS.get(codec)

@@ -28,13 +28,13 @@ def convert(
     leader_epoch: int = -1,
     max_decompressed: int = DEFAULT_LIMIT,
 ) -> bytes:
-    """Return the batches of `data` in format `to_magic`; batches already in it are kept byte for byte.
+    """Return the batches of `data` in format `to_magic`; batches in it are kept byte for byte.
 
-    With `base_offset` the records get consecutive offsets from there, as a broker assigns them to records of an old
-    producer; without it they keep theirs. Drops what the older format cannot hold: headers, producer state, control
-    batches, in format 0 timestamps; zstd becomes gzip.
+    With `base_offset` the records get consecutive offsets from there, as a broker assigns them to
+    records of an old producer; without it they keep theirs. Drops what the older format cannot
+    hold: headers, producer state, control batches, in format 0 timestamps; zstd becomes gzip.
 
-    Raises: CorruptRecord: for damaged bytes or a batch that is cut off; InvalidArgument: for an unknown format.
+    Raises: CorruptRecord: for damaged bytes or a cut batch; InvalidArgument: for an unknown format.
     """
     if to_magic not in (0, 1, 2):
         raise InvalidArgument(f"there is no message format {to_magic}")

@@ -23,7 +23,7 @@ class Visible:
 def select_visible(batches: Iterable[RecordBatch], begin: int, aborted: Iterable[tuple[int, int]] | None) -> Visible:
     """Leave out control batches and, with `aborted` given, the records of aborted transactions.
 
-    `aborted` has pairs of producer id and first offset, in any order; None reads uncommitted records too.
+    `aborted`: pairs of producer id and first offset, in any order; None: read uncommitted, too.
     """
     chosen = Visible(begin)
     pending = deque(sorted(aborted or (), key=lambda pair: pair[1]))

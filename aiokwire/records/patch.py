@@ -65,7 +65,7 @@ def set_log_append_time(buffer: WritableBuffer, timestamp: int) -> None:
 def set_max_timestamp(buffer: WritableBuffer, timestamp: int) -> None:
     """Set the greatest timestamp in the header of one batch.
 
-    Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1, or several batches.
+    Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1 or several batches.
     """
     batches = _batches(buffer)
     if len(batches) != 1:
@@ -75,9 +75,9 @@ def set_max_timestamp(buffer: WritableBuffer, timestamp: int) -> None:
 
 
 def set_producer_state(buffer: WritableBuffer, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-    """Set producer id, epoch and first sequence number of a sealed batch, after the epoch was bumped.
+    """Set producer id, epoch and first sequence of a sealed batch, after the epoch was bumped.
 
-    Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1, or several batches.
+    Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1 or several batches.
     """
     batches = _batches(buffer)
     if len(batches) != 1:

@@ -10,9 +10,10 @@ from aiokwire.records._batch import RecordBatch
 class RecordCheck(NamedTuple):
     """The result of walking a batch's records.
 
-    `contiguous`: the offsets rise by one from the base offset to the last one. `max_timestamp` and the offset of the
-    first record that has it are -1 when no record has a timestamp. `keyless` lists the indices of the first 100 records
-    without a key, which a compacted topic refuses, `late` those of the first 100 whose timestamp is too old.
+    `contiguous`: the offsets rise by one from the base offset to the last one. `max_timestamp` and
+    the offset of the first record that has it are -1 when no record has a timestamp. `keyless`
+    lists the indices of the first 100 records without a key, which a compacted topic refuses,
+    `late` those of the first 100 whose timestamp is too old.
     """
 
     records: int
@@ -24,7 +25,7 @@ class RecordCheck(NamedTuple):
 
 
 def validate_records(batch: RecordBatch, earliest: int | None = None) -> RecordCheck:
-    """Walk every record of `batch` in compiled code, decoding none; timestamps before `earliest` are late.
+    """Walk all records of `batch` in compiled code, undecoded; those before `earliest` are late.
 
     Raises: CorruptRecord: a record, or their count, does not fit the batch's bytes.
     """
@@ -40,7 +41,7 @@ def find_offset_for_timestamp(batch: RecordBatch, timestamp: int) -> tuple[int, 
 
 
 def max_timestamp_record(batch: RecordBatch) -> tuple[int, int]:
-    """Return the largest timestamp and the offset of the first record that has it; (-1, -1) if none has.
+    """Return the largest timestamp and the offset of its first record; (-1, -1) if none has one.
 
     Raises: CorruptRecord: when a record is damaged.
     """

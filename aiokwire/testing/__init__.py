@@ -1,12 +1,12 @@
 """Test a service against a Kafka broker in the same process, with faults on demand.
 
-    async def test_orders_survive_a_leader_that_moves(kafka_broker):
-        kafka_broker.faults.on(ApiKey.PRODUCE, topic="orders").error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    async def test_jobs_survive_a_leader_that_moves(kafka_broker):
+        kafka_broker.faults.on(ApiKey.PRODUCE, topic="jobs").error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         ...
 
-`kafka_broker` is a fixture of the pytest plugin that comes with the package (`plugin.py`); without pytest, use
-`async with Broker(...)`, or `with ThreadedBroker(...)` where no event loop runs. See `docs/testing.md`. Names load at
-first use: pytest loads the plugin in every run, and most runs need no broker.
+`kafka_broker` is a fixture of the package's pytest plugin (`plugin.py`); without pytest, use `async
+with Broker(...)`, or `with ThreadedBroker(...)` where no event loop runs. See `docs/testing.md`.
+Names load at first use: pytest loads the plugin in every run, and most runs need no broker.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The pytest plugin: fixtures for tests that need a Kafka broker. pytest loads it if aiokwire is installed.
+"""The pytest plugin: fixtures with a Kafka broker. pytest loads it if aiokwire is installed.
 
-Nothing of aiokwire is imported until a test requests a fixture. The broker of an async test runs on that test's
-loop (with pytest-asyncio, or anyio's plugin), the broker of any other test in a thread.
+Nothing of aiokwire is imported until a test requests a fixture. The broker of an async test runs on
+that test's loop (with pytest-asyncio, or anyio's plugin), the broker of any other test in a thread.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _loop_scope(request: pytest.FixtureRequest) -> str:
 
 
 def _broker_on_a_loop(loop_scope: Literal["function", "class", "module", "package", "session"]) -> Any:
-    """A fixture for the tests of one scope of a loop, because a broker must run on the loop of its test."""
+    """A fixture for tests of one loop scope, because a broker must run on the loop of its test."""
 
     async def broker_on_the_tests_loop(kafka_broker_options: dict[str, Any]) -> AsyncIterator[Broker]:
         from aiokwire.broker import Broker
@@ -92,7 +92,7 @@ def kafka_session_broker_options() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def kafka_session_broker(kafka_session_broker_options: dict[str, Any]) -> Iterator[ThreadedBroker]:
-    """One broker for all tests of a process, in a thread; each worker of pytest-xdist has its own."""
+    """One broker for all tests of a process, in a thread; each pytest-xdist worker has its own."""
     from aiokwire.testing.threaded import ThreadedBroker
 
     with ThreadedBroker(**kafka_session_broker_options) as broker:
@@ -101,7 +101,7 @@ def kafka_session_broker(kafka_session_broker_options: dict[str, Any]) -> Iterat
 
 @pytest.fixture
 def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> str:
-    """The address of the test's broker: of `kafka_broker` where the test requests it, else of the session's."""
+    """The address of the test's broker: `kafka_broker`'s if the test uses it, or the session's."""
     name = "kafka_broker" if "kafka_broker" in request.fixturenames else "kafka_session_broker"
     address: str = request.getfixturevalue(name).bootstrap_servers
     return address
@@ -122,7 +122,7 @@ def kafka_topic(request: pytest.FixtureRequest, kafka_session_broker: ThreadedBr
 
 @pytest.fixture
 def kafka_producer(kafka_bootstrap_servers: str) -> Callable[..., Producer[Any, Any]]:
-    """Return a function that makes producers for the test's broker: `async with kafka_producer() as producer`."""
+    """Make producers for the test's broker: `async with kafka_producer() as producer`."""
     from aiokwire.producer import Producer
 
     def make(**options: Any) -> Producer[Any, Any]:
@@ -133,7 +133,7 @@ def kafka_producer(kafka_bootstrap_servers: str) -> Callable[..., Producer[Any, 
 
 @pytest.fixture
 def kafka_consumer(kafka_bootstrap_servers: str) -> Callable[..., Consumer[Any, Any]]:
-    """Return a function that makes consumers, from the earliest record on: `async with kafka_consumer("orders")`."""
+    """Make consumers, from the earliest record on: `async with kafka_consumer("orders")`."""
     from aiokwire.consumer import Consumer
 
     def make(*topics: str, **options: Any) -> Consumer[Any, Any]:

@@ -17,10 +17,10 @@ _ON_ITS_LOOP = (Faults, On, Rule, Hold)
 
 
 class ThreadedBroker:
-    """Run a `Broker` in a thread: `with ThreadedBroker() as broker: client_of_any_library(broker.bootstrap_servers)`.
+    """A `Broker` in a thread: `with ThreadedBroker() as broker: client(broker.bootstrap_servers)`.
 
-    Takes the options of `Broker`. Every method of `Broker` and of `Broker.faults` is available as a blocking call,
-    from any thread. The methods that most tests need are typed.
+    Takes the options of `Broker`. Every method of `Broker` and of `Broker.faults` is available as a
+    blocking call, from any thread. The methods that most tests need are typed.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -70,7 +70,7 @@ class ThreadedBroker:
         return found
 
     def wait_for_records(self, topic: str, count: int, *, timeout: float = 10.0) -> list[Record]:
-        """Wait until a topic holds at least `count` records, and return all of them. See `Broker.wait_for_records`.
+        """Wait for at least `count` records of a topic; return all. See `Broker.wait_for_records`.
 
         `timeout` in seconds.
 
@@ -92,7 +92,7 @@ class ThreadedBroker:
 
 
 def _blocking(value: Any, call: Any) -> Any:
-    """Wrap a method in a blocking call on the loop, an object of the loop in a proxy with such methods."""
+    """Wrap methods as blocking calls on the loop, its objects as proxies with such methods."""
     if isinstance(value, _ON_ITS_LOOP):
         return _OnItsLoop(value, call)
     if callable(value):

@@ -2,8 +2,8 @@
 
     python -m tools.protocol_generator [--check] [--jar NEWER --jar OLDER]
 
-Without `--jar`, Maven downloads the `kafka-clients` jars of the two releases into `build/jars/` of the
-checkout.
+Without `--jar`, Maven downloads the `kafka-clients` jars of the two releases into `build/jars/` of
+the checkout.
 """
 
 from __future__ import annotations

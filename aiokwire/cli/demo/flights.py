@@ -25,7 +25,7 @@ class Flights(NamedTuple):
 
 
 def load_flights(stopped: threading.Event | None = None) -> Flights:
-    """Read the data set and encode it until `stopped` is set; a few seconds, so call it in a thread.
+    """Read the data set and encode it until `stopped` is set; takes seconds: call it in a thread.
 
     Raises: ConfigurationError: the package with the data is not installed.
     """

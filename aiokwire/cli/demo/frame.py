@@ -32,7 +32,7 @@ def demo_options(output: str, *, holds: str, kill: str) -> Callable[[CommandT], 
 
 
 async def prepare(console: Console, load: Callable[[threading.Event], T], folder: Path) -> T:
-    """Load the flights, and create `folder` empty; on cancellation, `load` ends early by its event."""
+    """Load the flights and create `folder` empty; if cancelled, `load` ends early by its event."""
     with console.status("reading 336,776 flights"):
         loaded = await _load(load)
         await run_in_thread(_make_empty, folder)

@@ -28,7 +28,7 @@ class MemberId:
         self.current = member_id
 
     def settled(self) -> None:
-        """Drop the former id: the generation is complete, so the coordinator has stored the new id."""
+        """Drop the former id: the generation is complete, so the coordinator stored the new id."""
         self._former = ""
 
     def refused(self) -> None:

@@ -1,8 +1,9 @@
 """The states of a member that uses the classic protocol, and their transitions. Driven by `member`
 alone.
 
-UNJOINED -> PREPARING_REBALANCE -> COMPLETING_REBALANCE -> RECONCILING -> STABLE -> REVOKING -> PREPARING_REBALANCE ...
+UNJOINED -> PREPARING_REBALANCE -> COMPLETING_REBALANCE -> RECONCILING -> STABLE -> REVOKING -> ...
               JoinGroup              SyncGroup             revoke, assign  heartbeats  revoke
+REVOKING -> PREPARING_REBALANCE
 """
 
 from __future__ import annotations

@@ -297,7 +297,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
 
 
 async def _names_of(client: Client, topic_ids: Collection[bytes]) -> dict[bytes, str]:
-    """Return the names of topics, also of those that are not in the client's metadata: one attempt at one broker."""
+    """Return topic names, also of topics not in the client's metadata: one try at one broker."""
     found = {topic_id: name for topic_id in topic_ids if (name := client.cluster.topic_name(topic_id)) is not None}
     missing = sorted(set(topic_ids) - found.keys())
     if not missing:

@@ -1,7 +1,7 @@
 """The states of a member that uses the consumer protocol (KIP-848), and their transitions. Driven
 by `member` alone.
 
-UNJOINED -> JOINING -> RECONCILING <-> STABLE      heartbeats from the response to the join until the member leaves
+UNJOINED -> JOINING -> RECONCILING <-> STABLE   heartbeats from the join's response until it leaves
             epoch 0    revoke, assign
 """
 
