@@ -1,7 +1,7 @@
 """CRC-32C for the kernel and the broker's log, from the extension module of the `crc32c` package.
 
 The package's own `__init__` imports `importlib.metadata` and a command line parser, which are not
-used here and would take a quarter of a client's import time.
+used here and would take a quarter of the time of importing a client.
 """
 
 from __future__ import annotations
