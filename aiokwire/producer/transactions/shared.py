@@ -1,6 +1,6 @@
 """One transaction of several producers, in any processes; `SharedTransactions` opens and ends it.
 
-    open() -> ticket -> Producer(joins=ticket) in each process -> commit(ticket), abort(ticket)
+    shared.open() -> ticket -> Producer(joins=ticket) in each process -> commit or abort(ticket)
 
 The producers share producer id and epoch. A partition may have one writer only: it counts the
 sequence. The next `open` with the same id fences earlier producers and aborts what they left open.
