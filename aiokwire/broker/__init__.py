@@ -1,10 +1,10 @@
-"""The embedded broker: a Kafka for laptops, tests and the edge, in this process or as `aiokwire broker`.
+"""The embedded broker: a Kafka for laptops, tests and the edge, in-process or as `aiokwire broker`.
 
     async with Broker("data") as broker:      # or Broker() in memory
         broker.bootstrap_servers
 
-Requests come in through `server` and `connection`, are dispatched to `handlers/<api>.py`, and act on
-`state`: topics, logs (`log/`), configs, producer ids, nodes. Tests make it misbehave through
+Requests come in through `server` and `connection`, are dispatched to `handlers/<api>.py`, and act
+on `state`: topics, logs (`log/`), configs, producer ids, nodes. Tests make it misbehave through
 `faults/`, public as `aiokwire.testing`.
 """
 

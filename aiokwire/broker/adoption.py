@@ -1,8 +1,8 @@
-"""Decides how topics are adopted from a directory that Kafka wrote: with which ids, partitions and configs.
+"""Decides how topics of a directory that Kafka wrote are adopted: ids, partitions and configs.
 
-Configs come from Kafka's own metadata (`cluster_metadata`). If it cannot be read, a topic is *held*: its configs keep
-every record until an operator changes them or starts the broker with `apply_retention`. Pure functions, used by
-`TopicRegistry`.
+Configs come from Kafka's own metadata (`cluster_metadata`). If it cannot be read, a topic is
+*held*: its configs keep every record until an operator changes them or starts the broker with
+`apply_retention`. Pure functions, used by `TopicRegistry`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Adoption(NamedTuple):
 
 
 def plan_adoption(found: Iterable[FoundTopic], metadata: ClusterMetadata | None, operator: Collection[str]) -> Adoption:
-    """Decide how to adopt the topics found; `operator` names the broker configs given at the start."""
+    """Decide how to adopt the topics found; `operator` names broker configs given at the start."""
     known = metadata.topics if metadata is not None else {}
     topics = [_adopt(one, known.get(one.name)) for one in found]
     broker_configs = _broker_configs(metadata)

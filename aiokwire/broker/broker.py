@@ -1,7 +1,7 @@
-"""The embedded broker: its configuration and lifecycle. `async with Broker() as broker` is all a program needs.
+"""The embedded broker: its configs and lifecycle. `async with Broker() as broker` is all you need.
 
-One supervisor task owns the task group, so that different tasks may call `start` and `close`. It opens the log,
-listens, serves until `close` is called, and closes the log last.
+One supervisor task owns the task group, so that different tasks may call `start` and `close`. It
+opens the log, listens, serves until `close` is called, and closes the log last.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ MAX_PARTITIONS = 10_000  # of one topic: each is a directory with open files
 class Broker:
     """A Kafka broker in this process.
 
-    `data_dir` keeps its data across runs in Kafka's own format; without it everything is in memory. Further keyword
-    options are Kafka's broker configs in snake_case (`log_segment_bytes`, `message_max_bytes`, ...).
+    `data_dir` keeps its data across runs in Kafka's format; without it all is in memory. Further
+    keyword options are Kafka's broker configs in snake_case (`log_segment_bytes`, ...).
     """
 
     def __init__(
@@ -65,9 +65,10 @@ class Broker:
         rng: random.Random | None = None,
         **configs: Unpack[BrokerOptions],
     ) -> None:
-        """`advertised` is the address that clients receive if it differs from `listen`; `storage` replaces `data_dir`.
-        `nodes` brokers with ids from `node_id` on serve the same topics, each at its own port. The last `journal`
-        requests are kept for tests. `apply_retention` ends the hold on adopted topics whose configs were not found.
+        """`advertised` is the address that clients receive if it differs from `listen`; `storage`
+        replaces `data_dir`. `nodes` brokers with ids from `node_id` on serve the same topics, each
+        at its own port. The last `journal` requests are kept for tests. `apply_retention` ends the
+        hold on adopted topics whose configs were not found.
 
         Raises: ConfigurationError: an unknown option, with the nearest valid name, or a bad value.
         """
@@ -111,8 +112,8 @@ class Broker:
     async def start(self) -> None:
         """Open the log, listen, serve. Any task may call it.
 
-        Raises: StorageError: another broker has the data directory, or it cannot be used. ConnectionFailed: the address
-        cannot be bound. BrokerClosed: it was started before.
+        Raises: StorageError: another broker has the data directory, or it cannot be used.
+        ConnectionFailed: the address cannot be bound. BrokerClosed: it was started before.
         """
         if self._supervisor is not None:
             raise BrokerClosed("this Broker was started before; create another one")
@@ -131,7 +132,7 @@ class Broker:
             raise
 
     async def close(self) -> None:
-        """Stop serving, flush and release the data directory. Any task may call it, more than once."""
+        """Stop serving, flush and release the data directory. Any task may call it repeatedly."""
         if self._supervisor is None or self._closing is None:
             return
         self._closing.set()
@@ -254,8 +255,8 @@ class Broker:
     ) -> None:
         """Create a topic without a request.
 
-        Raises: ConfigurationError: a bad name, number or config. BrokerError: the topic exists. StorageError: the disk
-        refuses.
+        Raises: ConfigurationError: a bad name, number or config. BrokerError: the topic exists.
+        StorageError: the disk refuses.
         """
         state = self.state
         count = state.configs.integer("num.partitions") if partitions is None else partitions
@@ -276,7 +277,7 @@ class Broker:
 
     @property
     def faults(self) -> Faults:
-        """Faults on demand: rules for requests; moves of leaders and coordinators; groups; stops of nodes."""
+        """Faults on demand: rules for requests; leaders, coordinators, groups; stops of nodes."""
         return self._faults
 
     def _use_interceptor(self) -> None:
@@ -315,9 +316,9 @@ class Broker:
         return found
 
     async def wait_for_records(self, topic: str, count: int, *, timeout: float = 10.0) -> list[Record]:
-        """Wait until a topic has at least `count` records, and return all of them; the topic need not exist yet.
+        """Wait until a topic (it need not exist yet) has at least `count` records; return them.
 
-        Raises: RequestTimedOut: not within `timeout` seconds; the message names the number of records.
+        Raises: RequestTimedOut: not within `timeout` seconds; the message names the record count.
         """
         found: list[Record] = []
         with anyio.move_on_after(timeout):

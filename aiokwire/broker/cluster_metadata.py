@@ -1,7 +1,7 @@
-"""Reads Kafka's own metadata from a data directory: the newest snapshot and the segments of `__cluster_metadata-0`.
+"""Reads Kafka's metadata in a data directory: newest snapshot, segments of `__cluster_metadata-0`.
 
-A KRaft node keeps topics, their ids and configs only there. `TopicRegistry` reads it when it finds partitions that it
-does not know. The directory is never written: Kafka may use the data again (KIP-500, KIP-630).
+A KRaft node keeps topics, their ids and configs only there. `TopicRegistry` reads it when it finds
+unknown partitions. The directory is never written: Kafka may use it again (KIP-500, KIP-630).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class ClusterMetadata:
 
 
 def read_cluster_metadata(storage: Storage) -> ClusterMetadata | None:
-    """Return the metadata in a data directory; None if it has none, as on a broker without the controller role.
+    """Return a data directory's metadata; None if there is none, as without the controller role.
 
     Raises: CorruptRecord: a snapshot or segment is damaged or missing. StorageError.
     """
@@ -163,7 +163,7 @@ def _by_offset(names: list[str], suffix: str) -> list[tuple[int, str]]:
 
 
 def _apply_file(metadata: ClusterMetadata, storage: Storage, name: str, *, from_offset: int, is_complete: bool) -> int:
-    """Apply the records of one file; return the offset after the last one. Only the last segment may end torn."""
+    """Apply a file's records; return the offset after them. Only the last segment may end torn."""
     path = f"{DIRECTORY}/{name}"
     content = storage.read(path) or b""
     size, end = 0, -1

@@ -1,4 +1,4 @@
-"""Changing configs by request, for AlterConfigs and IncrementalAlterConfigs. All changes of a resource or none."""
+"""Changes configs (AlterConfigs, IncrementalAlterConfigs): all changes of a resource, or none."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Altered(NamedTuple):
 def alter(
     state: BrokerState, kind: int, name: str, changes: list[Change], *, replace: bool, validate_only: bool
 ) -> Altered:
-    """Change the configs of a topic or a broker, or none of them; `replace` resets those that are not named."""
+    """Change the configs of a topic or broker, or none of them; `replace` resets the others."""
     try:
         _alter(state, kind, name, changes, replace=replace, validate_only=validate_only)
     except BrokerError as error:

@@ -1,9 +1,9 @@
 """Every topic and broker config of Kafka 4.3.1, one per line; `aiokwire.broker.configs` reads them.
 
-Columns: name, type, default (`-` is null), bounds (`least..most`, or choices between bars, `-` is anything) and
-`dynamic` for a broker config that may be changed while the broker runs. Defaults are Kafka's, but for what one broker
-on a laptop needs otherwise: one replica of everything, four partitions, no delay before a group's first rebalance,
-segments as small as you like.
+Columns: name, type, default (`-` is null), bounds (`least..most`, or choices between bars, `-` is
+anything) and `dynamic` for a broker config that may be changed while the broker runs. Defaults are
+Kafka's, but for what one broker on a laptop needs otherwise: one replica of everything, four
+partitions, no delay before a group's first rebalance, segments as small as you like.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Topic and broker configs: Kafka's names, types and bounds, and the source of each value in force.
 
-Used by the broker, by topics, and by the handlers that describe and alter configs. Values are text, as on the wire;
-`ConfigKey.parse` converts them to Python values.
+Used by the broker, by topics, and by the handlers that describe and alter configs. Values are text,
+as on the wire; `ConfigKey.parse` converts them to Python values.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def as_text(value: object) -> str:
 
 
 def static_configs(options: Mapping[str, object]) -> dict[str, str]:
-    """Convert Python options to broker configs: `log_segment_bytes=1 << 20` becomes `log.segment.bytes`.
+    """Convert Python options to broker configs: `log_segment_bytes` becomes `log.segment.bytes`.
 
     Raises: ConfigurationError: an unknown name, with the nearest valid one, or a bad value.
     """
@@ -248,7 +248,7 @@ class BrokerConfigs:
         return found
 
     def topic_chain(self, name: str, topic: Mapping[str, str]) -> list[ConfigValue]:
-        """Return all values of a topic config and its broker synonyms, the one in force first; never empty."""
+        """Return a topic config's values and broker synonyms, that in force first; never empty."""
         found = [ConfigValue(name, topic[name], ConfigSource.TOPIC)] if name in topic else []
         synonyms = SYNONYMS.get(name, ())
         for source, level in self._levels():

@@ -1,9 +1,9 @@
 """The server's side of one connection: frames in, responses out, one request at a time.
 
-Kafka mutes a channel while it handles a request, so that responses leave in the order of the requests. Here a request
-that must wait (a long poll, a flush) keeps the next ones in the queue, and the socket is read only to the end of the
-next frame. Other requests are answered within the read event, without a task; a connection that sends more than its
-share waits for its turn (`turns`). Each connection has one driver task, which does the waiting.
+Kafka mutes a channel while it handles a request, so that responses leave in the requests' order.
+Here a request that waits (long poll, flush) keeps the next ones queued, and the socket is read only
+to the end of the next frame. Others are answered within the read event, without a task; a
+connection that exceeds its share waits for its turn (`turns`). Each has one driver task, to wait.
 
     socket -> FrameReader -> queue -> dispatch -> handler --response--> socket
                                                         `-awaitable---> driver --response--> socket

@@ -1,8 +1,8 @@
 """The broker's APIs, their versions, and the handler of each.
 
-The versions advertised are exactly those of Kafka 4.3.1: clients infer a broker's release from them. Some
-older versions are served as well, for old clients that send no ApiVersions. A handler module and its messages load at
-the first request of the API, so that the broker starts before most of them are needed.
+The versions advertised are exactly those of Kafka 4.3.1: clients infer a broker's release from
+them. Some older versions are served, too, for clients that send no ApiVersions. A handler module
+and its messages load at the first request of the API, so the broker starts before most are needed.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def read_call(
 ) -> tuple[Call, Callable[[], Result]]:
     """Return the call in a frame, and the function that handles it.
 
-    Raises: CloseConnection: an API or version that the broker does not have. ProtocolViolation: a malformed request.
+    Raises: CloseConnection: an unknown API or version. ProtocolViolation: a malformed request.
     """
     key = int.from_bytes(frame[0:2], "big", signed=True)
     version = int.from_bytes(frame[2:4], "big", signed=True)

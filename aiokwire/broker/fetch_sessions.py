@@ -1,7 +1,7 @@
-"""Fetch sessions (KIP-227): the broker remembers what a consumer fetches; requests and responses name only changes.
+"""Fetch sessions (KIP-227): the broker stores what a consumer fetches; messages name only changes.
 
-A session is a list of rows, one per partition, in the order in which they are served. A fetch without a session has
-rows for one request. The Fetch handler does the reading.
+A session is a list of rows, one per partition, in the order in which they are served. A fetch
+without a session has rows for one request. The Fetch handler does the reading.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class FetchSession:
                 self.rows.pop((forgotten.topic, forgotten.topic_id, index), None)
 
     def served(self, row: FetchRow) -> None:
-        """Put a partition whose records were sent behind the others, so that none starves under the size limit."""
+        """Put a partition that was served behind the others: none starves under the size limit."""
         if self.rows.pop(row.key, None) is not None:
             self.rows[row.key] = row
 

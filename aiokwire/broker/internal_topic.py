@@ -1,7 +1,7 @@
 """A topic in which a coordinator keeps its state as records by key, in Kafka's own formats.
 
-Created at first use, so that a broker without groups and transactions has none. Used by the coordinators of
-transactions and groups.
+Created at first use, so that a broker without groups and transactions has none. Used by the
+coordinators of transactions and groups.
 """
 
 from __future__ import annotations
@@ -102,9 +102,8 @@ class InternalTopic:
     ) -> int:
         """Append records to the partition of `key`, within a transaction if a producer is named.
 
-        Return the offset of the first.
-
-        Raises: StorageError: nothing was appended. BrokerError: the producer's epoch is out of date.
+        Return the offset of the first. Raises: StorageError: nothing was appended. BrokerError: the
+        producer's epoch is out of date.
         """
         builder = BatchBuilder(2, _LARGEST)
         for name, value in records:

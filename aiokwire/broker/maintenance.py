@@ -1,7 +1,7 @@
-"""Periodic work of a broker: flushes, retention, deletion of files, checkpoints, expiry, ends of transactions.
+"""Periodic work of a broker: flushes, retention, deletion, checkpoints, expiry, transaction ends.
 
-One task looks for due chores every second; slow ones run in a thread. An error in a chore (a full disk) is logged, and
-the chore is repeated when it is next due; it never ends the broker.
+One task looks for due chores every second; slow ones run in a thread. An error in a chore (a full
+disk) is logged, and the chore is repeated when it is next due; it never ends the broker.
 """
 
 from __future__ import annotations

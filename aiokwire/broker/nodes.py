@@ -1,7 +1,7 @@
 """The nodes of a broker: usually one, several in tests that move leaders and coordinators.
 
-All nodes serve the same topics and logs of this process; each has its own listener, leads some partitions and
-coordinates some keys. Nothing is replicated: a new leader finds the log complete.
+All nodes serve the same topics and logs of this process; each has its own listener, leads some
+partitions and coordinates some keys. Nothing is replicated: a new leader finds the log complete.
 """
 
 from __future__ import annotations
@@ -88,17 +88,17 @@ class Nodes:
         return [node for node in self._nodes.values() if node.running]
 
     def may_have(self, brokers: Sequence[int]) -> bool:
-        """Return whether a partition may be assigned to these ids: existing nodes, none of them twice."""
+        """Return whether a partition may be assigned to these ids: existing nodes, none twice."""
         return bool(brokers) and len(set(brokers)) == len(brokers) and set(brokers) <= set(self.ids)
 
     # --- partitions ---------------------------------------------------------------------------------------------------
 
     def place(self, index: int) -> int:
-        """Return the node that leads a new partition of that number: round robin over the running nodes."""
+        """Return the node to lead a new partition of that number: round robin of running nodes."""
         return self._from(index % len(self.ids)).id
 
     def replicas(self, index: int) -> list[int]:
-        """Return the nodes that have a partition of that number: all of them, its first leader first."""
+        """Return the nodes that have a partition of that number: all, its first leader first."""
         first = index % len(self.ids)
         return [*self.ids[first:], *self.ids[:first]]
 
@@ -115,7 +115,7 @@ class Nodes:
                     self.move(partition, successor.id)
 
     def _from(self, place: int) -> Node:
-        """Return the first running node from that place on, or the node of that place if none runs."""
+        """Return the first running node from that place on, or that place's node if none runs."""
         order = [self._nodes[node_id] for node_id in (*self.ids[place:], *self.ids[:place])]
         return next((node for node in order if node.running), order[0])
 

@@ -1,4 +1,4 @@
-"""Kafka's broker configs as keyword options of `Broker`, for type checkers (PEP 692): `config_table` has them all."""
+"""Kafka's broker configs (`config_table`) as options of `Broker`, for type checkers (PEP 692)."""
 
 from __future__ import annotations
 

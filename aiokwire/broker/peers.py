@@ -2,10 +2,10 @@
 
 Warnings are a few per address and minute: a hostile client must not fill the disk.
 
-Kafka sends records straight from the file, so an unread response costs it nothing; here it is in a buffer. A connection
-with an unread response handles no further request, so each holds at most one. All together are bounded by `limit`: the
-less room there is, the smaller the Fetch responses, down to `LEAST` bytes. If that is not enough, the connection that
-fell behind first is closed; its client reconnects and continues.
+Kafka sends records straight from files, so an unread response costs it nothing; here it is
+buffered. A connection with an unread response handles no further request: each holds at most one.
+All are bounded by `limit`: the less room, the smaller the Fetch responses, down to `LEAST` bytes.
+If too little, the connection that fell behind first is closed; its client reconnects and continues.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PeerLog:
         self._end: asyncio.TimerHandle | None = None  # of the window
 
     def warn(self, peer: str, message: str) -> None:
-        """Log `message` about the peer `host:port`, or only count it if the address has used up its lines."""
+        """Log `message` about the peer `host:port`; only count it if its lines are used up."""
         host = peer.rpartition(":")[0]
         if host not in self._counts and len(self._counts) >= MOST_ADDRESSES:
             host = _OTHERS

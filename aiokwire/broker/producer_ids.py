@@ -1,7 +1,7 @@
 """Producer ids: unique, also across restarts and crashes.
 
-A block of ids is stored as used before its first id is allocated, as in Kafka's controller (Java: ProducerIdsBlock).
-The rest of a stopped broker's block is lost.
+A block of ids is stored as used before its first id is allocated, as in Kafka's controller (Java:
+ProducerIdsBlock). The rest of a stopped broker's block is lost.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def parse_endpoint(text: str, option: str) -> Endpoint:
 
 
 async def _resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a host, IPv4 first: names resolve to IPv6 even on a machine without it."""
+    """Return a host's addresses, IPv4 first: names resolve to IPv6 even on machines without it."""
     if host.lower() == "localhost":  # clients try both, regardless of the host table (RFC 6761)
         return list(_LOOPBACK)
     with contextlib.suppress(ValueError):
@@ -108,7 +108,7 @@ class Server:
         ) from failed
 
     async def _bind(self, addresses: list[str], port: int, backlog: int) -> int:
-        """Listen on the addresses; return the port, which the system picks for the first address if it is 0.
+        """Listen on the addresses; return the port, which the system picks for the first one if 0.
 
         Raises: OSError.
         """
@@ -193,8 +193,8 @@ class Server:
     async def _accept_no_more(self) -> None:
         """Wait until accepted connections are opened.
 
-        asyncio accepts a connection in one turn of the loop and opens it in the next: a server that is closed in
-        between leaves the socket neither opened nor closed (CPython 3.11).
+        asyncio accepts a connection in one turn of the loop and opens it in the next: a server that
+        is closed in between leaves the socket neither opened nor closed (CPython 3.11).
         """
         loop = asyncio.get_running_loop()
         for server in self._servers:
@@ -218,10 +218,10 @@ class Listeners:
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def listen(self, endpoint: Endpoint) -> Endpoint:
-        """Bind every node: the first one to the endpoint, the others to the ports after it (port 0: any free ones).
+        """Bind every node: the first to the endpoint, others to the ports after it (0: any free).
 
-        Raises: ConfigurationError: there are fewer ports than nodes after the endpoint's. ConnectionFailed: a port is
-        taken, or the address is not one of this machine.
+        Raises: ConfigurationError: there are fewer ports than nodes after the endpoint's.
+        ConnectionFailed: a port is taken, or the address is not one of this machine.
         """
         self._check_ports("listen", endpoint)
         host, port = endpoint

@@ -1,7 +1,7 @@
-"""The state that requests read and change: topics, logs, configs, producers, transactions, groups, offsets, sessions.
+"""What requests use: topics, logs, configs, producers, transactions, groups, offsets, sessions.
 
-Independent of sockets. The broker opens one, handlers receive it with every call, tests may use it without a
-connection.
+Independent of sockets. The broker opens one, handlers receive it with every call, tests may use it
+without a connection.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Every topic of the broker, kept in one file of the data directory.
 
-A topic exists if the file (`aiokwire-topics.json`) names it; the file is written before a topic is reported as created
-and before its partitions are deleted. Partition directories without an entry, as in a directory that Kafka wrote, are
-adopted: `adoption` decides with which configs. Handlers use the registry as `BrokerState.topics`.
+A topic exists if the file (`aiokwire-topics.json`) names it; it is written before a topic is
+reported as created, or its partitions deleted. Partition directories without an entry, as Kafka
+wrote them, are adopted: `adoption` decides with which configs. Handlers use `BrokerState.topics`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TopicRegistry:
         *,
         place: Callable[[int], int] | None = None,
     ) -> None:
-        """`place` returns the leader of a new partition by its number; without it there is one node."""
+        """`place` returns the leader of a new partition by number; without it there is one node."""
         self._storage = storage
         self._logs = logs
         self._configs = configs
@@ -82,7 +82,7 @@ class TopicRegistry:
 
     @property
     def version(self) -> int:
-        """A number that rises with every change of a topic, for caches of values computed from topics."""
+        """Rises with every change of a topic, for caches of values computed from topics."""
         return self._version
 
     def partition(self, name: str, index: int) -> Partition | None:
@@ -193,7 +193,7 @@ class TopicRegistry:
         self._version += 1
 
     def apply_retention(self) -> list[str]:
-        """End the hold on adopted topics: retention and compaction apply to them. Return their names."""
+        """End the hold on adopted topics: retention and compaction apply. Return their names."""
         if "" in self._held:
             self._release_broker()
         released = sorted(self._held & self._by_name.keys())
@@ -222,7 +222,7 @@ class TopicRegistry:
     async def save(self) -> None:
         """Write the file if a topic changed since it was written.
 
-        Raises: StorageError: it cannot be written; the changes are in force, but lost at the next start.
+        Raises: StorageError: it cannot be written; changes are in force but lost at the next start.
         """
         wanted = self._version
         if self._saving is None:
@@ -379,8 +379,8 @@ class TopicRegistry:
     async def delete(self, topic: Topic) -> None:
         """Delete a topic; its files are deleted later.
 
-        Its name is free once its directories are renamed and the checkpoints are written without it: otherwise a new
-        topic would continue the old logs, or lose records to the old offsets at the next start.
+        Its name is free once its directories are renamed and checkpoints written without it: else a
+        new topic would continue old logs, or lose records to the old offsets at the next start.
 
         Raises: StorageError: the disk refuses. The topic stays if the deletion could not be stored.
         """

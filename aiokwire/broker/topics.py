@@ -56,7 +56,7 @@ class Partition:
         self.changed()
 
     def wait(self, waiter: Callable[[int], None]) -> None:
-        """Call `waiter` with the number of bytes at each append, and with -1 at any other change."""
+        """Call `waiter` with the byte count at each append, and with -1 at any other change."""
         self._waiters[waiter] = None
 
     def forget(self, waiter: Callable[[int], None]) -> None:

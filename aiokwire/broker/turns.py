@@ -1,12 +1,12 @@
-"""Fair turns between connections: clients that pipeline thousands of requests do not delay the others.
+"""Fair turns of connections: clients that pipeline thousands of requests do not delay the others.
 
-All connections together have one share of each turn of the event loop. Within it a connection handles requests as it
-reads them. Further requests wait in one line for all connections, which handles one request per connection at a time;
-a connection in the line does not read until its queue is empty. The line has its own share of each turn. While it is
-not empty, a connection outside it handles one request per turn: most clients send no more.
+All connections have one share of each turn of the event loop; within it each handles requests as it
+reads them. Further ones wait in one line for all, which handles one request per connection at a
+time; a connection in it does not read until its queue is empty. The line has its own share. While
+it is not empty, connections outside it handle one request per turn: most send no more.
 
-Shares are counted, not measured: a simulated loop must always split the same work at the same place. Nor does the clock
-show where a turn ends: asyncio's advances within a turn, and uvloop reads a socket up to 32 times in one.
+Shares are counted, not measured: a simulated loop must always split work alike. Nor does the clock
+show where a turn ends: asyncio's advances in it, uvloop reads a socket up to 32 times in one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Member(Protocol):
     """A connection with requests in its queue."""
 
     def take_turn(self, share: int) -> tuple[int, bool]:
-        """Handle requests until they cost `share`; return their cost, and whether more can be handled now."""
+        """Handle requests until they cost `share`; return the cost, and whether more can follow."""
         ...
 
 
@@ -59,7 +59,7 @@ class Turns:
         self._filling = False  # a refill is scheduled
 
     def share_of(self, last: int) -> int:
-        """Return what a connection outside the line may spend now; `last` is the `number` when it last asked."""
+        """Return what a connection outside the line may spend; `last`: `number` when last asked."""
         if not self.line:
             return self._left
         return min(self._left, 1) if last != self.number else 0

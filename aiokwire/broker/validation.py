@@ -1,12 +1,12 @@
 """The checks of produced batches, without I/O.
 
-Every record is checked, as in Kafka: a batch of invalid records must fail at its producer, not at its consumers.
-Compiled code walks the records without decoding them. Compressed batches are decompressed for that, up to a limit: a
-few bytes may hold gigabytes.
+Every record is checked, as in Kafka: a batch of invalid records must fail at its producer, not at
+its consumers. Compiled code walks the records without decoding them. Compressed batches are
+decompressed for that, up to a limit: a few bytes may hold gigabytes.
 
-The usual batch takes one call of compiled code (`check_usual`), which accepts it or leaves it to `check_batches`; that
-finds the error, or converts the batch. `weigh` decides whether this may run on the event loop. Used by the Produce
-handler.
+The usual batch takes one call of compiled code (`check_usual`), which accepts it or leaves it to
+`check_batches`; that finds the error, or converts the batch. `weigh` decides whether this may run
+on the event loop. Used by the Produce handler.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RejectedRecords(BrokerError):
 
 
 class Heavy(Exception):
-    """The batches must be checked in a thread: they decompress to too many bytes, or are damaged."""
+    """Batches to check in a thread: they decompress to too many bytes, or are damaged."""
 
 
 class Checked(NamedTuple):
@@ -89,7 +89,7 @@ def check_usual(data: Buffer | None, rules: TopicRules, now_ms: int, max_records
 
 
 def weigh(all_records: Iterable[Buffer | None]) -> int:
-    """Return the bytes that each batch of a request may decompress to on the event loop; 0: check it in a thread."""
+    """Return how many bytes each batch may decompress to on the loop; 0: check in a thread."""
     compressed = batches = records = old = 0
     for data in all_records:
         size = len(data) if data is not None else 0

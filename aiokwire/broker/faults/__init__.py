@@ -1,4 +1,4 @@
-"""Faults on demand, for tests of clients: `Broker.faults`, its rules, and the journal. Public as `aiokwire.testing`.
+"""Faults on demand for tests: `Broker.faults`, rules, the journal. Public as `aiokwire.testing`.
 
 api            Broker.faults: rules, leaders, coordinators, groups, nodes
 rules          rules for requests, and the interceptor that applies them

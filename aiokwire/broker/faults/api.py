@@ -1,4 +1,4 @@
-"""`Broker.faults`: faults on demand, for tests. Rules for requests; leaders, coordinators, groups and nodes.
+"""`Broker.faults`: faults on demand, for tests. Rules; leaders, coordinators, groups and nodes.
 
 Documented in `aiokwire.testing`; programs that only need a broker do not use it.
 """
@@ -95,11 +95,11 @@ class Faults:
         nth: int = 1,
         when: Callable[[Any], bool] | None = None,
     ) -> On[Any]:
-        """Select the next requests of an API; a verb of the result makes the rule: `faults.on(ApiKey.FETCH).close()`.
+        """Select an API's next requests; a verb makes the rule: `faults.on(ApiKey.FETCH).close()`.
 
-        Only requests that name the topic or partition, arrive at the node, carry the client id and pass `when` count.
-        The rule starts with the `nth` of them and ends after `times` (None: never). Rules are tried in the order of
-        their creation; the first one that matches is applied.
+        Only requests that name the topic or partition, arrive at the node, carry the client id and
+        pass `when` count. The rule starts with the `nth` of them and ends after `times` (None:
+        never). Rules are tried in order of creation; the first that matches is applied.
 
         Raises: InvalidArgument: an API that the broker does not serve, or no such node.
         """
@@ -128,7 +128,7 @@ class Faults:
     def move_leader(self, topic: str, partition: int, node: int) -> int:
         """Make a node the leader of a partition; return the new leader epoch.
 
-        Raises: InvalidArgument: there is no such node, or it is stopped. BrokerError: no such partition.
+        Raises: InvalidArgument: no such node, or it is stopped. BrokerError: no such partition.
         """
         moved = self._state.partition(topic, partition)
         self._running(node)
@@ -142,9 +142,9 @@ class Faults:
     def move_coordinator(self, key: str, node: int, *, load_seconds: float = 0.0) -> None:
         """Make a node the coordinator of a group or transactional id.
 
-        The node reads the group from the log, as Kafka does: members that wait in JoinGroup or SyncGroup get
-        NOT_COORDINATOR, a rebalance in progress is lost, and for `load_seconds` requests about the group get
-        COORDINATOR_LOAD_IN_PROGRESS.
+        The node reads the group from the log, as Kafka does: members that wait in JoinGroup or
+        SyncGroup get NOT_COORDINATOR, a rebalance in progress is lost, and for `load_seconds`
+        requests about the group get COORDINATOR_LOAD_IN_PROGRESS.
 
         Raises: InvalidArgument: there is no such node, or it is stopped.
         """
@@ -163,7 +163,7 @@ class Faults:
         self._state.groups.hand_over(moved, load_seconds)
 
     def freeze_metadata(self) -> None:
-        """Return the leaders and nodes of this moment in every Metadata response, until `thaw_metadata`.
+        """Freeze the leaders and nodes in Metadata responses as they are, until `thaw_metadata`.
 
         In the meantime responses carry no hints about new leaders.
         """
@@ -213,10 +213,10 @@ class Faults:
     # --- nodes --------------------------------------------------------------------------------------------------------
 
     async def stop_node(self, node: int, *, fail_over: bool = True) -> None:
-        """Stop a node: its port refuses, its connections break, requests in progress get no response.
+        """Stop a node: its port refuses, connections break, requests in progress get no response.
 
-        Its partitions move to running nodes; with `fail_over=False` they have no leader until it is back. The keys that
-        it coordinates always move. Stopping a stopped node changes nothing.
+        Its partitions move to running nodes; with `fail_over=False` they have no leader until it is
+        back. The keys that it coordinates always move. Stopping a stopped node changes nothing.
 
         Raises: InvalidArgument: there is no such node.
         """

@@ -1,4 +1,4 @@
-"""The journal: the last requests received, for tests of client requests. Bounded in requests and in bytes."""
+"""The journal: the last requests received, for tests of clients. Bounded in requests and bytes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class JournalEntry:
 
 
 class Journal:
-    """The last requests that a broker received, the oldest first, handled or not. Owned by `Interceptor`."""
+    """The last requests received, the oldest first, handled or not. Owned by `Interceptor`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -1,10 +1,10 @@
 """Rules for the next requests of an API, for tests of clients.
 
-    broker.faults.on(produce.ProduceRequest, topic="orders", times=2).error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    broker.faults.on(ProduceRequest, topic="sales", times=2).error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     broker.faults.on(ApiKey.FETCH, node=2).drop()
 
-`Faults.on` returns an `On`, whose verbs make a rule. `dispatch` passes requests through `Interceptor` only while there
-are rules or a journal. The first rule that matches a request is applied to it.
+`Faults.on` returns an `On`, whose verbs make a rule. `dispatch` passes requests through
+`Interceptor` only while there are rules or a journal. The first rule that matches is applied.
 """
 
 from __future__ import annotations
@@ -232,8 +232,8 @@ class On(Generic[R]):
     def error(self, code: ErrorCode | int) -> Rule:
         """Respond with an error, in the place that the API has for it: partition, topic or request.
 
-        Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and Metadata serve the partitions that are not selected. In
-        other APIs the whole request gets the error.
+        Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and Metadata serve the partitions that are
+        not selected. In other APIs the whole request gets the error.
 
         Raises: InvalidArgument: 0, or a number that no Kafka error has.
         """
@@ -325,7 +325,7 @@ class PartitionErrors:
 
 
 class Interceptor:
-    """Applies rules to requests and appends requests to the journal. Owned by a `Broker`, on its loop."""
+    """Applies rules to requests and adds them to the journal. Owned by a `Broker`, on its loop."""
 
     def __init__(self, journal: Journal | None, on_change: Callable[[], None]) -> None:
         """`on_change` is called whenever `in_use` may have changed."""
@@ -375,7 +375,7 @@ class Interceptor:
         return work if rule is None else lambda: rule.act(request, call, work)
 
     def _take(self, call: Call, request: Request[Any]) -> Rule | None:
-        """Return the rule for the whole request; errors for parts of it are stored in `call.faults`."""
+        """Return the rule for the whole request; `call.faults` gets errors for its parts."""
         errors = PartitionErrors()
         names: list[Name] | None = None
         free: list[Name] = []  # without an error so far; once all have one, no other rule applies

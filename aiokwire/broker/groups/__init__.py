@@ -2,10 +2,9 @@
 
 `coordinator` is the front.
 
-    classic protocol    classic_group (data), classic_decisions, classic_protocol (moves groups), classic_records
-    consumer protocol   consumer_group (data), consumer_decisions, assignors, consumer_protocol (moves
-                        groups), consumer_records
-    both                requests, states, context
+    classic_*     group (data), decisions, protocol (moves groups), records
+    consumer_*    group (data), decisions, protocol (moves groups), records; assignors
+    both          requests, states, context
 """
 
 from aiokwire.broker.groups.classic_group import CONSUMER, ClassicGroup, ClassicMember

@@ -1,7 +1,7 @@
 """The assignors of the broker (KIP-848): pure functions from members and topics to an assignment.
 
-`uniform` assigns the same number of partitions to each member, give or take one, and moves as few as possible. `range`
-assigns each member consecutive partitions of every topic.
+`uniform` assigns the same number of partitions to each member, give or take one, and moves as few
+as possible. `range` assigns each member consecutive partitions of every topic.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _level(given: dict[str, list[Part]], free: list[Part], member_ids: list[str]
 
 
 def _spread(given: dict[str, list[Part]], free: list[Part], members: list[Subscriber]) -> None:
-    """Assign free partitions to the members with fewest, then move some from the members with most."""
+    """Assign free partitions to the members with fewest, then move some from those with most."""
     takers: dict[bytes, list[str]] = {}
     for one in members:
         for topic_id in one.topics:

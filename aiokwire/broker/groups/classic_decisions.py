@@ -88,7 +88,7 @@ def sync_fault(group: ClassicGroup, asked: Sync) -> ErrorCode:
 
 
 def heartbeat_fault(group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-    """Return the code of a heartbeat. REBALANCE_IN_PROGRESS: the member is alive and must rejoin."""
+    """Return a heartbeat's code. REBALANCE_IN_PROGRESS: the member is alive and must rejoin."""
     if group.state is ClassicState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     code = member_fault(group, member_id, instance_id)

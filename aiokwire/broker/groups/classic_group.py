@@ -147,7 +147,7 @@ class ClassicGroup:
     # --- rebalance ----------------------------------------------------------------------------------------------------
 
     def allow_initial_wait(self, is_allowed: bool) -> None:
-        """Allow the wait for the first members to take as long as their rebalance timeout, or end it."""
+        """Let the wait for the first members take as long as their rebalance timeout, or end it."""
         self.initial_ms = self.rebalance_timeout_ms if is_allowed else None
 
     def begin_initial_wait(self, delay_ms: int) -> None:

@@ -4,7 +4,7 @@
          -> every member is answered, the leader with all subscriptions -> CompletingRebalance
     sync of the leader -> logged -> every member receives its assignment -> Stable
 
-Follows Java's GroupMetadataManager, KIP-62, KIP-345 (static members), KIP-394 (member ids first), KIP-814.
+Follows Java's GroupMetadataManager, KIP-62, KIP-345 (static), KIP-394 (member ids first), KIP-814.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class ClassicProtocol:
         member.wait_join(reply)
 
     def _replace_static(self, group: ClassicGroup, member_id: str, asked: Join, reply: Reply[Joined]) -> None:
-        """Replace the id of a returning instance, in a stable group without a rebalance if its protocols allow that."""
+        """Replace an instance's id; no rebalance of a stable group if its protocols allow that."""
         assert asked.instance_id is not None
         leader, old_id = group.leader, group.static[asked.instance_id]
         self._timers.cancel(Key(Due.SESSION, group.group_id, old_id))
@@ -328,7 +328,7 @@ class ClassicProtocol:
             self.hear(group, member)
 
     def unload(self, group: ClassicGroup) -> None:
-        """Hand the group to another node: answer waiting members with NOT_COORDINATOR, cancel deadlines."""
+        """Move the group to another node: waiting members get NOT_COORDINATOR, deadlines end."""
         self._timers.cancel(Key(Due.JOIN, group.group_id))
         self._timers.cancel(Key(Due.SYNC, group.group_id))
         for member_id in group.pending:

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat, its result, its checks, and a member's next step, as pure functions (KIP-848).
+"""ConsumerGroupHeartbeat, its result and checks, a member's next step, as pure functions (KIP-848).
 
 The order of the checks is Kafka's (Java: GroupMetadataManager).
 """
@@ -202,9 +202,9 @@ def fetch_fault(group: ConsumerGroup, member_id: str | None, epoch: int) -> Erro
 def reconcile(
     member: ConsumerMember, target: Parts, target_epoch: int, *, owned: Parts | None, is_taken: Callable[[Part], bool]
 ) -> ConsumerMember:
-    """Return the member after its next step: it revokes, then takes free partitions; the same member if it waits.
+    """Return the member after its next step: revoke, then take free partitions; as is if it waits.
 
-    `owned` are the partitions that the member reports, None if it reports none. `is_taken`: another member has it.
+    `owned`: the partitions that the member reports, or None. `is_taken`: another member has it.
     """
     if member.state is ReconciliationState.STABLE and member.epoch == target_epoch:
         return member

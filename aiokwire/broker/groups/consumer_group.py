@@ -1,6 +1,6 @@
-"""A group of the consumer protocol (KIP-848): members, epochs, target assignment and owners of partitions. No I/O.
+"""A group of the consumer protocol (KIP-848): members, epochs, target assignment, owners. No I/O.
 
-Members are immutable: each step creates a new version, which is logged before it replaces the old one.
+Members are immutable: each step creates a new version, which is logged before it replaces the old.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The consumer protocol (KIP-848): heartbeats and deadlines change a group. The broker assigns.
 
-    heartbeat -> the member's description -> the group's epoch, raised by any change -> the target of that epoch
+    heartbeat -> the member's description -> the group's epoch, raised by any change -> its target
               -> the member's next step towards its target -> logged -> in force -> response
 
 All changes of a heartbeat are one append: all of them take effect, or none.
@@ -159,7 +159,7 @@ class ConsumerProtocol:
         return known, updated(known, heartbeat)
 
     def _describe(self, draft: _Draft, known: ConsumerMember | None, member: ConsumerMember) -> None:
-        """Log the member's description; raise the group's epoch if the subscription or the topics changed."""
+        """Log the member's description; raise the epoch if the subscription or topics changed."""
         group = draft.group
         changed = known is None or (known.topics, known.regex) != (member.topics, member.regex)
         if known is None or draft.replaced is not None or known.described != member.described:
@@ -191,7 +191,7 @@ class ConsumerProtocol:
         draft.set_patterns(found, topics.version)
 
     def _topics_matching(self, group: ConsumerGroup, text: str, budget: Budget) -> tuple[str, ...]:
-        """Return the topics of a pattern; the known ones if it cannot be matched: it may come from an older log."""
+        """Return a pattern's topics; the known ones if it (from an older log) cannot be matched."""
         try:
             return tuple(Pattern(text, budget).select(topic.name for topic in self._context.topics))
         except InvalidPattern as error:

@@ -1,7 +1,7 @@
 """A group of the consumer protocol as records of `__consumer_offsets`, in Kafka's format.
 
-One record holds the group's epoch and one the target's. Each member has three: its description, its target, and its
-current assignment. Each pattern has one with the topics that it matches. A record without a value deletes its key.
+One record holds the group's epoch, one the target's. Each member has three: description, target,
+and current assignment. Each pattern has one: its topics. A record without a value deletes its key.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NAMED = frozenset({KeyType.MEMBER, KeyType.TARGET_MEMBER, KeyType.CURRENT, KeyT
 
 
 class ConsumerKey(NamedTuple):
-    """The key of a record; `name` is a member id or a pattern, empty in a record of the whole group."""
+    """A record's key; `name` is a member id or a pattern, empty in a record of the whole group."""
 
     type: KeyType
     group_id: str
@@ -52,7 +52,7 @@ class ConsumerKey(NamedTuple):
 
 
 def decode_key(key: bytes | None) -> str | ConsumerKey | None:
-    """Return the id of a classic group, the key of a consumer group's record, or None for other records.
+    """Return a classic group's id, the key of a consumer group's record, or None for other records.
 
     Raises: CorruptRecord.
     """
@@ -147,7 +147,7 @@ def regex_row(group_id: str, pattern: str, topics: tuple[str, ...] | None, versi
 
 
 def ends_of_member(group_id: str, member_id: str) -> list[Row]:
-    """Return the records that delete a member, in Kafka's order: the description, which the others need, comes last."""
+    """Return a member's tombstones in Kafka's order: the description, which others need, last."""
     kinds = (KeyType.CURRENT, KeyType.TARGET_MEMBER, KeyType.MEMBER)
     return [(_key(kind, group_id, member_id), None) for kind in kinds]
 

@@ -1,7 +1,7 @@
-"""The context of both group protocols: the deadlines of all groups and members, the log, configs, ids, topics.
+"""The context of both group protocols: deadlines of groups and members, log, configs, ids, topics.
 
-The deadlines share one heap and one timer of the loop. Postponing a deadline, as each heartbeat does, only changes a
-number; its place in the heap is corrected when it is reached.
+The deadlines share one heap and one timer of the loop. Postponing a deadline, as each heartbeat
+does, only changes a number; its place in the heap is corrected when it is reached.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     consumer_heartbeat                          the consumer protocol
     commit_fault, fetch_fault                   whether a member may commit or fetch offsets
 
-A group that has only offsets is not kept here; `OffsetStore` keeps its offsets. Requests and deadlines change groups on
-the loop, without waiting.
+A group that has only offsets is not kept here; `OffsetStore` keeps its offsets. Requests and
+deadlines change groups on the loop, without waiting.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class GroupCoordinator:
     def hand_over(self, group_ids: Iterable[str], seconds: float = 0.0) -> None:
         """Load groups again from the log after `seconds`, as their new coordinator does.
 
-        Waiting members receive NOT_COORDINATOR; until then requests receive COORDINATOR_LOAD_IN_PROGRESS.
+        Waiting members get NOT_COORDINATOR; until then requests get COORDINATOR_LOAD_IN_PROGRESS.
         """
         for group_id in group_ids:
             group = self._groups.pop(group_id, None)
@@ -197,7 +197,7 @@ class GroupCoordinator:
         shape: Callable[[A], B],
         refused: Callable[[ErrorCode], A],
     ) -> B | Awaitable[B]:
-        """As `run`, for an action that replies once the group is ready; `shape` makes the response."""
+        """As `run`, for actions that reply once the group is ready; `shape` makes the response."""
         reply = Reply[A]()
 
         def begin() -> B | Awaitable[B]:
@@ -315,7 +315,7 @@ class GroupCoordinator:
     # --- offsets ------------------------------------------------------------------------------------------------------
 
     def commit_fault(self, group_id: str, by: Committer, partitions: Iterable[TopicPartition]) -> ErrorCode:
-        """Return why the committer may not commit, or NONE; a commit also restarts its session timeout."""
+        """Return why the committer may not, or NONE; a commit also restarts its session timeout."""
         if group_id in self._loading:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         group = self._groups.get(group_id)
@@ -380,7 +380,7 @@ class GroupCoordinator:
         return group.subscribed_topics()
 
     def expire(self, now_ms: int) -> int:
-        """Delete unused offsets not committed for offsets.retention.minutes, and groups without offsets.
+        """Delete unused offsets older than offsets.retention.minutes, and groups without offsets.
 
         Return the number of offsets. Raises: StorageError: the rest is left for the next call.
         """
@@ -435,7 +435,7 @@ class GroupCoordinator:
 
 
 def _empty_since(group: Group | None) -> int:
-    """Return when a group lost its last member, by the wall clock; -1 if it has members or never had one."""
+    """Return when a group lost its last member (wall clock); -1: it has members or never had."""
     if isinstance(group, ClassicGroup):
         return group.changed_ms if group.state is ClassicState.EMPTY else -1
     return group.emptied_ms if group is not None else -1

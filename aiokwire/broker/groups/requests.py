@@ -1,4 +1,4 @@
-"""Requests and replies of group members, independent of the wire format. Used by handlers and coordinator."""
+"""Requests and replies of group members, without wire formats. Used by handlers and coordinator."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A group of the classic protocol has a table:
 
-Empty --rebalance--> PreparingRebalance --joined--> CompletingRebalance --synced--> Stable --rebalance--> ...
-                                       `-abandoned-> Empty
+Empty -rebalance-> PreparingRebalance -joined-> CompletingRebalance -synced-> Stable -rebalance->
+                                     `-abandoned-> Empty
 
 The state of a group of the consumer protocol (KIP-848) follows from its epochs.
 """
@@ -14,7 +14,7 @@ import enum
 
 
 class ClassicState(enum.Enum):
-    """The state of a group of the classic protocol; the value is its name in responses and filters."""
+    """The state of a classic protocol group; the value is its name in responses and filters."""
 
     EMPTY = "Empty"  # no members; there may be offsets
     PREPARING_REBALANCE = "PreparingRebalance"  # waits for its members to rejoin
@@ -45,7 +45,7 @@ TRANSITIONS: dict[tuple[ClassicState, ClassicEvent], ClassicState] = {
 
 
 class ConsumerState(enum.Enum):
-    """The state of a group of the consumer protocol; the value is its name in responses and filters."""
+    """The state of a consumer protocol group; the value is its name in responses and filters."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"  # its target assignment is older than its members' subscriptions
@@ -55,7 +55,7 @@ class ConsumerState(enum.Enum):
 
 
 class ReconciliationState(enum.IntEnum):
-    """The state of a member of the consumer protocol, numbered as in the records of `__consumer_offsets`."""
+    """A consumer protocol member's state, numbered as in the records of `__consumer_offsets`."""
 
     STABLE = 0  # it has its target
     UNREVOKED_PARTITIONS = 1  # it must revoke partitions first

@@ -1,4 +1,4 @@
-"""One module per API, named as in `ApiKey`; each has `handle(request, call)` and describes its API in its docstring.
+"""One module per API, named as in `ApiKey`: `handle(request, call)`; its docstring describes it.
 
 `aiokwire.broker.dispatch` loads each at its first request. `MISSING.md` lists what they leave out.
 """

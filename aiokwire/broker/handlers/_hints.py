@@ -1,4 +1,4 @@
-"""The new leader in responses with NOT_LEADER_OR_FOLLOWER (KIP-951): clients need no metadata request."""
+"""The new leader in NOT_LEADER_OR_FOLLOWER responses (KIP-951) saves clients a metadata request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fetch_hints(response: fetch.FetchResponse, call: Call) -> None:
 def _add_leaders(
     rows: Iterable[tuple[str, bytes, int, Any]], leader_type: Callable[..., Any], call: Call
 ) -> list[tuple[int, str, int]]:
-    """Set `current_leader` in rows (topic, its id, partition, response) that moved; return the leaders' endpoints."""
+    """Set `current_leader` in moved rows (topic, id, partition, response); return the endpoints."""
     nodes: dict[int, tuple[int, str, int]] = {}
     for name, topic_id, index, answer in rows:
         leader = _moved_to(call, name, topic_id, index) if answer.error_code in MOVED else None

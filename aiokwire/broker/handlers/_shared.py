@@ -24,7 +24,7 @@ GROUP = 32
 
 
 def find_topic(call: Call, name: str | None, topic_id: bytes) -> tuple[Topic | None, ErrorCode]:
-    """Return a topic by its id if there is one, else by name; and the error code if it does not exist."""
+    """Return a topic by id if there is one, else by name; and the error if it does not exist."""
     if topic_id != ZERO_UUID:
         topic = call.state.topics.by_id(topic_id)
         return topic, ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_ID
@@ -33,7 +33,7 @@ def find_topic(call: Call, name: str | None, topic_id: bytes) -> tuple[Topic | N
 
 
 def partition_fault(call: Call, partition: Partition) -> ErrorCode:
-    """Return why this node may not serve a partition (a test's rule, or it is not the leader), or NONE."""
+    """Return why this node may not serve a partition (a test's rule; not its leader), or NONE."""
     if call.faults is not None:
         code = call.faults.code(partition.topic.name, partition.index)
         if code is not ErrorCode.NONE:

@@ -1,6 +1,6 @@
 """AddPartitionsToTxn: v0-5
 
-Adds partitions to a producer's transaction; the first ones start it. All of a transaction's partitions or none.
+Adds partitions to a producer's transaction, all or none; the first ones start it.
 
 Version notes:
 - v0-3: one transaction, from its producer; v2: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH

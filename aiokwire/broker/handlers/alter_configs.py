@@ -1,7 +1,7 @@
 """AlterConfigs: v0-2
 
-Replaces all configs of a topic or of this broker: those that are not named are reset. Deprecated, but still sent by
-clients other than Java's.
+Replaces all configs of a topic or of this broker: those that are not named are reset. Deprecated,
+but still sent by clients other than Java's.
 """
 
 from __future__ import annotations

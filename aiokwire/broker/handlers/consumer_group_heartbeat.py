@@ -1,6 +1,6 @@
 """ConsumerGroupHeartbeat: v0-1
 
-The consumer protocol (KIP-848): a member sends its subscription and partitions, and receives its epoch and assignment.
+Consumer protocol (KIP-848): a member sends subscription and partitions, gets epoch and assignment.
 
 Version notes:
 - v1: members choose their ids (KIP-1082), and may subscribe by a regular expression

@@ -1,6 +1,6 @@
 """DescribeTopicPartitions: v0
 
-Topics by name, in pages of at most `response_partition_limit` partitions; the cursor names the start of the next.
+Topics by name, in pages of up to `response_partition_limit` partitions; the cursor starts the next.
 """
 
 from __future__ import annotations

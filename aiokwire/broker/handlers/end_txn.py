@@ -5,7 +5,7 @@ Commits or aborts a producer's transaction. Once the decision is in the log, it 
 Version notes:
 - v2: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
 - v4: TRANSACTION_ABORTABLE, which does not occur here
-- v5: the end raises the producer's epoch, which the response contains; abort without a transaction (KIP-890)
+- v5: the end raises the producer's epoch and returns it; abort without a transaction (KIP-890)
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Version notes:
 - v12: detection of truncation (KIP-595)
 - v13: topics by id; v18: high watermark of followers: there are none
 
-The first batch is returned whole even if it exceeds the limits, so that a consumer always makes progress; otherwise the
-limits are hard. A batch may be cut off at a limit.
+The first batch is returned whole even if it exceeds the limits, so that a consumer always makes
+progress; otherwise the limits are hard. A batch may be cut off at a limit.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _changed(one: Served, call: Call) -> bool:
 
 
 async def _more_came(partitions: list[Partition], missing: int) -> None:
-    """Wait until `missing` bytes were appended to the partitions, or one of them changed otherwise."""
+    """Wait until `missing` bytes are appended to the partitions, or one changes otherwise."""
     changed = anyio.Event()
 
     def appended(size: int) -> None:

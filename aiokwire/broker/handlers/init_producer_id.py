@@ -1,9 +1,9 @@
 """InitProducerId: v0-5
 
-Returns a new id to an idempotent producer; to a transactional one its id and the next epoch, which fences others.
+Gives an idempotent producer a new id, a transactional one its id and next epoch, fencing others.
 
 Version notes:
-- v3: a producer that knows its id asks for a higher epoch (KIP-360); without a transactional id it gets a new id
+- v3: a producer with an id asks for a higher epoch (KIP-360); not transactional, it gets a new id
 - v4: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
 """
 

@@ -1,6 +1,6 @@
 """JoinGroup: v0-9
 
-A member joins the next generation of its group; the response follows when all joined or the timeout is over.
+A member joins its group's next generation; the response follows when all joined or time is up.
 
 Version notes:
 - v0: the rebalance timeout is the session timeout

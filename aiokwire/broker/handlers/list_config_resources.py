@@ -1,9 +1,9 @@
 """ListConfigResources: v0-1
 
-The resources with configs: topics, brokers and their loggers. Groups and client metrics have none here.
+The resources with configs: topics, brokers, their loggers. Groups and client metrics have none.
 
 Version notes:
-- v0 was ListClientMetricsResources: there are none; v1: other types, all of them when none is named (KIP-1142)
+- v0 was ListClientMetricsResources: there are none; v1: other types, all if none named (KIP-1142)
 """
 
 from __future__ import annotations

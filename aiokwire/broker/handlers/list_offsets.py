@@ -7,7 +7,7 @@ Version notes:
 - v2: isolation level: for read_committed the end is the last stable offset
 - v4: leader epochs
 - v7: -3 the record with the largest timestamp; v8: -4 the earliest offset on this machine's disk
-- v9: -5 the newest offset in remote storage, v11: -6 the next to go there: there is no remote storage, so none
+- v9: -5 the newest offset in remote storage, v11: -6 the next to go there: no such storage, so none
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """OffsetCommit: v0-10
 
-Commits a group's offsets. A client that names a generation or a member must be in the group; others may commit only to
-a group without members.
+Commits a group's offsets. A client that names a generation or a member must be in the group; others
+may commit only to a group without members.
 
 Version notes:
-- v0 had no generation; v1 a timestamp for each offset; v2-4 a retention time for all: both are ignored
+- v0 had no generation; v1 a timestamp for each offset; v2-4 a retention time for all: both ignored
 - v6: leader epochs; v7: group instance ids
 - v9: members of the consumer protocol, by their epoch (KIP-848)
 - v10: topics by id

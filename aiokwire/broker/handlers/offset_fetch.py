@@ -4,7 +4,7 @@ The committed offsets of groups.
 
 Version notes:
 - v2: no list of topics means all; an error of the whole group
-- v5: leader epochs; v7: `require_stable` refuses offsets that an open transaction may change (KIP-447)
+- v5: leader epochs; v7: `require_stable` refuses offsets an open transaction may change (KIP-447)
 - v8: several groups; v9: the member and its epoch (KIP-848); v10: topics by id
 """
 
@@ -72,7 +72,7 @@ def handle(request: messages.OffsetFetchRequest, call: Call) -> messages.OffsetF
 
 
 def refuse(request: messages.OffsetFetchRequest, version: int, code: ErrorCode) -> messages.OffsetFetchResponse:
-    """Return an error for each group, or for each partition if the version has no other place for it."""
+    """Return an error for each group, or partition if the version has no other place for it."""
     if version >= SEVERAL_SINCE:
         return messages.OffsetFetchResponse(
             groups=[

@@ -1,6 +1,6 @@
 """Produce: v0-13
 
-Checks each partition's batch, sets its offsets, appends it. Each partition succeeds or fails by itself.
+Checks each partition's batch, sets its offsets, appends it. Each partition succeeds or fails alone.
 
 Version notes:
 - v0-2: message sets of formats 0 and 1, converted to format 2; v2: log append time in the response
@@ -9,9 +9,9 @@ Version notes:
 - v11: TRANSACTION_ABORTABLE; v12: a write adds its partition to the transaction (KIP-890)
 - v13: topics by id
 
-acks=0 gets no response: an error closes the connection, the only way to report it. The response waits for a flush if
-flush.messages requires one. A request that is too large for one turn of the event loop is handled in slices: changes of
-topics and nodes in between affect its later partitions.
+acks=0 gets no response: an error closes the connection, the only way to report it. The response
+waits for a flush if flush.messages requires one. A request that is too large for one turn of the
+event loop is handled in slices: changes of topics and nodes in between affect its later partitions.
 """
 
 from __future__ import annotations
@@ -349,7 +349,7 @@ def _append_partition(
 
 
 def _admit(call: Call, transactional_id: str | None, partition: Partition, batch: RecordBatch) -> None:
-    """Check that a transactional batch belongs to an open transaction: otherwise it would never end."""
+    """Check that a transactional batch is of an open transaction: otherwise it would never end."""
     known = partition.log.producers.states.get(batch.producer_id)
     if known is not None and known.transaction_start >= 0 and known.epoch == batch.producer_epoch:
         return

@@ -1,6 +1,6 @@
 """WriteTxnMarkers: v0-2
 
-Ends a producer's transaction in single partitions: `kafka-transactions abort` sends it for one that hangs.
+Ends a producer's transaction in single partitions: `kafka-transactions abort` ends a hanging one.
 
 Version notes:
 - v2: the version of the transaction, which is ignored

@@ -1,21 +1,21 @@
 """The log of the embedded broker: partitions on disk (or in memory) in Kafka's own format.
 
-Synchronous code that runs on the loop and returns at once. Operations that wait for the medium (fsync, deletion,
-checkpoints) return a `Work`: `run()` only touches files and may run in a thread, `finish()` follows on the loop. The
-wall clock is an argument, `now_ms`.
+Synchronous code that runs on the loop and returns at once. Operations that wait for the medium
+(fsync, deletion, checkpoints) return a `Work`: `run()` only touches files and may run in a thread,
+`finish()` follows on the loop. `now_ms` is the wall clock. The `..._due` methods run periodically.
 
     manager = LogManager(DiskStorage(path))             # or MemoryStorage()
     manager.open(now_ms)                                # locks; loads or repairs every partition
     log = manager.create("orders", 0, topic_id, now_ms) # takes appends after log.note_registered()
-    log.append(batches, now_ms=now_ms)                  # verified batches of format 2; changes their offsets
-    log.read(offset, max_bytes).data                    # up to the high watermark, or `upto` the last stable offset
-    manager.retention_due(now_ms)                       # periodically, with flush_due, deletions_due, checkpoints
+    log.append(batches, now_ms=now_ms)                  # verified batches (format 2); sets offsets
+    log.read(offset, max_bytes).data                    # up to the high watermark or LSO (`upto`)
+    manager.retention_due(now_ms)                       # with flush_due, deletions_due, checkpoints
     manager.close(now_ms)                               # flushes everything and marks a clean stop
 
-Files: `manager` (a data directory) has many `log` (a partition), each a list of `segment` with their `index`; `batches`
-reads headers, `lookup` searches timestamps, `producers` and `epochs` are a log's further state, `recovery` opens a log,
-`retention` decides which segments are removed, `work` brings logs to the medium, `checkpoints` writes the text files,
-`storage` and `memory_storage` are the only modules that touch files.
+Files: `manager` (a data directory) has many `log` (a partition), each a list of `segment` with
+`index`; `batches` reads headers, `lookup` searches timestamps, `producers` and `epochs` are more
+state of a log, `recovery` opens a log, `retention` selects segments to remove, `work` brings logs
+to the medium, `checkpoints` writes the text files, only `storage` and `memory_storage` touch files.
 """
 
 from aiokwire.broker.log.batches import unsigned_varint

@@ -1,7 +1,7 @@
 """Batch headers in a segment file, read without their records.
 
-The log needs only these 61 bytes: lookups walk from an index entry to the batch, recovery walks all batches and checks
-each CRC. Only format 2 is stored.
+The log needs only these 61 bytes: lookups walk from an index entry to the batch, recovery walks all
+batches and checks each CRC. Only format 2 is stored.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class StoredBatch(NamedTuple):
 def walk(file: StoredFile, position: int, end: int, *, verify: bool = False) -> Iterator[StoredBatch]:
     """Yield the batches from `position`, the start of a batch, up to `end`.
 
-    Stops before the first that is cut off or invalid; with `verify`, also before the first with a wrong CRC.
+    Stops before the first that is cut off or invalid or, with `verify`, has a wrong CRC.
     """
     window, window_start, window_size = b"", position, SCAN_WINDOW if verify else LOOKUP_WINDOW
     while end - position >= HEADER_SIZE:
@@ -135,7 +135,7 @@ def diagnose(file: StoredFile, position: int, end: int, expected: int) -> Damage
 
 
 def find(file: StoredFile, position: int, end: int, offset: int) -> StoredBatch | None:
-    """Return the first batch from `position` on that ends at or after `offset`, reading as little as possible."""
+    """Return the first batch from `position` on that ends at or after `offset`, with few reads."""
     window, window_start = b"", position
     while end - position >= HEADER_SIZE:
         at = position - window_start

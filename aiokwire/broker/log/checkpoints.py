@@ -1,4 +1,4 @@
-"""The small text files of a data directory: offset checkpoints, meta.properties, partition.metadata, the clean mark."""
+"""Text files of a data directory: checkpoints, meta.properties, partition.metadata, clean mark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pack_checkpoint(lines: Iterable[str]) -> bytes:
 
 
 def unpack_checkpoint(content: bytes | None, *, fields: int) -> list[list[str]]:
-    """Return the entries of a checkpoint file, split in `fields`; none if it is missing or damaged."""
+    """Return a checkpoint file's entries, split in `fields`; none if it is missing or damaged."""
     try:
         version, count, *lines = (content or b"").decode().splitlines()
         entries = [line.split() for line in lines]
@@ -96,7 +96,7 @@ def decode_id(text: str) -> bytes | None:
 
 
 def new_id(rng: random.Random) -> bytes:
-    """Return a random id (a version 4 UUID) whose text does not start with a dash, as an option would."""
+    """Return a random id (a version 4 UUID) that does not start with a dash, as an option would."""
     while True:
         raw = bytearray(rng.randbytes(16))
         raw[6] = raw[6] & 0x0F | 0x40

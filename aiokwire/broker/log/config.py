@@ -14,7 +14,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LogConfig:
-    """How a log rolls, flushes and deletes. Times in milliseconds, sizes in bytes, -1 means without limit."""
+    """How a log rolls, flushes and deletes. Times in milliseconds, sizes in bytes, -1: no limit."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * DAY_MS
@@ -35,7 +35,7 @@ class LogConfig:
             raise ConfigurationError(f"flush.messages is {self.flush_messages}, must be at least 1")
 
     def override(self, configs: Mapping[str, str]) -> Self:
-        """Return this config with topic configs in Kafka's spelling; those of other parts are ignored.
+        """Return this config with topic configs in Kafka's spelling; ignores those of other parts.
 
         Raises: ConfigurationError: a value is not a number, or out of range.
         """

@@ -20,7 +20,7 @@ class EpochEnd(NamedTuple):
 
 
 class LeaderEpochs:
-    """The start offset of each epoch, ascending in both; saved in the `leader-epoch-checkpoint` file."""
+    """The start offset of each epoch, ascending in both; saved as `leader-epoch-checkpoint`."""
 
     def __init__(self, storage: Storage, directory: str) -> None:
         self._storage = storage
@@ -42,10 +42,10 @@ class LeaderEpochs:
         self._saved = content
 
     def write_temporary(self) -> bool:
-        """Write a temporary file unless the file is up to date, and return whether it was not; may run in a thread.
+        """Write a temporary file if the file is outdated; return whether so. May run in a thread.
 
-        The caller flushes `temporary`, calls `replace` and flushes `directory`. Only flushes do this: the file must
-        cover the flushed part of the log; recovery reads the epochs of the rest from the batches.
+        The caller flushes `temporary`, calls `replace` and flushes `directory`. Only flushes do
+        this: the file must cover the flushed log; recovery reads the others from batches.
 
         Raises: StorageError.
         """
@@ -74,7 +74,7 @@ class LeaderEpochs:
             self.entries.append((epoch, offset))
 
     def end_offset_for(self, epoch: int, log_end: int) -> EpochEnd:
-        """Return the end of `epoch` in this log: the start of the next one, or the end of the log."""
+        """Return the end of `epoch` in this log: the start of the next one, or the log's end."""
         if epoch < 0 or epoch > self.latest:
             return EpochEnd(UNDEFINED, UNDEFINED)
         if epoch == self.latest:

@@ -1,7 +1,7 @@
 """The indexes of a segment: offset to position, timestamp to offset, and the aborted transactions.
 
-They are kept in memory and written when their segment is flushed, rolled or closed, not with each append:
-recovery rebuilds them from the log. Files have exactly the size of their entries, unlike Kafka's preallocated ones.
+Kept in memory and written when their segment is flushed, rolled or closed, not with each append:
+recovery rebuilds them from the log. Files have exactly their entries' size; Kafka preallocates.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Saved:
 
 
 class _Pairs(_Saved):
-    """Two columns that only rise: offsets relative to the segment's base, and what they are the offsets of."""
+    """Two columns that only rise: offsets from the segment's base, and what has these offsets."""
 
     __slots__ = ("_base", "_offsets", "_others")
 
@@ -110,7 +110,7 @@ class _Pairs(_Saved):
 
 
 class OffsetIndex(_Pairs):
-    """Last offset of a batch to the position where the batch starts, for about one batch in each interval."""
+    """Last offset of a batch to its start position, for about one batch in each interval."""
 
     ENTRY = _OFFSET_ENTRY
     OTHERS = "i"
@@ -123,12 +123,12 @@ class OffsetIndex(_Pairs):
         self._others.append(position)
 
     def floor(self, offset: int) -> int:
-        """Return the start of the last indexed batch that ends at or before `offset`, 0 if there is none."""
+        """Return the start of the last indexed batch that ends at or before `offset`; or 0."""
         found = bisect_right(self._offsets, offset - self._base)
         return self._others[found - 1] if found else 0
 
     def floor_position(self, position: int) -> int:
-        """Return the start of the last indexed batch that starts at or before `position`, 0 if there is none."""
+        """Return the start of the last indexed batch that starts at or before `position`; or 0."""
         found = bisect_right(self._others, position)
         return self._others[found - 1] if found else 0
 

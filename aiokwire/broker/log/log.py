@@ -1,9 +1,9 @@
 """One partition's log: append, read, roll, flush, delete. Used by the broker's handlers.
 
-    append -> active segment (page cache) ... roll ... flush (Work) ... retention -> .deleted ... deletion (Work)
+    append -> active segment (page cache), roll, flush (Work), retention: .deleted, deletion (Work)
     read   -> a snapshot (tuple) of the segment list, two binary searches, one pread
 
-All methods run on the loop and return at once; work that waits for the medium is returned as a `Work`.
+All methods run on the loop and return at once; what waits for the medium is returned as a `Work`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """The end of the records that consumers may read: the log's end, as there are no replicas."""
+        """The end of what consumers may read: the log's end, as there are no replicas."""
         return self.end_offset
 
     @property
@@ -153,12 +153,12 @@ class PartitionLog:
     ) -> AppendInfo:
         """Append whole, verified batches of format 2; their offsets are set in `data`.
 
-        `headers` are its `scan_batches`, if the caller has them. `log_append_time` replaces the timestamps.
-        `from_client` is False for coordinators, whose batches have no sequence numbers. A producer id may have one
-        batch in `data`.
+        `headers` are its `scan_batches`, if the caller has them. `log_append_time` replaces the
+        timestamps. `from_client` is False for coordinators, whose batches have no sequence numbers.
+        A producer id may have one batch in `data`.
 
-        Raises: BrokerError: with the code of a refused producer epoch, sequence or size. StorageError: the medium is
-            full or failed. Nothing was appended in either case.
+        Raises: BrokerError: with the code of a refused producer epoch, sequence or size.
+            StorageError: the medium is full or failed. Nothing was appended in either case.
         """
         if headers is None:
             headers = scan_batches(data)
@@ -244,8 +244,8 @@ class PartitionLog:
     def read(self, offset: int, max_bytes: int, *, min_one: bool = True, upto: int | None = None) -> ReadResult:
         """Return batches from the one with `offset` on, at most `max_bytes`, of one segment.
 
-        With `min_one` the first batch is whole even if it is larger. All records are below `upto` (the last stable
-        offset for read_committed). The last batch may be cut off, as in Kafka.
+        With `min_one` the first batch is whole even if it is larger. All records are below `upto`
+        (the last stable offset for read_committed). The last batch may be cut off, as in Kafka.
 
         Raises: OffsetOutOfRange: the log does not have the offset. StorageError.
         """
@@ -263,7 +263,7 @@ class PartitionLog:
         return ReadResult(b"", offset)
 
     def aborted_transactions(self, offset: int, upper_bound: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions with records in [offset, upper_bound), for read_committed."""
+        """Return aborted transactions with records in [offset, upper_bound), for read_committed."""
         found = []
         start = max(bisect_right(self._bases, offset) - 1, 0)
         for segment in self._segments[start:]:
@@ -285,7 +285,7 @@ class PartitionLog:
     # --- lookup by timestamp ------------------------------------------------------------------------------------------
 
     def candidates(self, timestamp: int | None) -> Iterator[Candidate]:
-        """Return the batches that may have the first record at or after `timestamp`; None: the greatest one."""
+        """Return batches that may have the first record from `timestamp` on; None: the greatest."""
         if timestamp is None:
             return find_max_timestamp(self._segments, self.log_start_offset)
         return find_timestamp(self._segments, timestamp, self.log_start_offset)
@@ -353,7 +353,7 @@ class PartitionLog:
     async def flush_upto(self, offset: int, now_ms: Callable[[], int]) -> None:
         """Wait until the records below `offset` are flushed.
 
-        Callers share flushes: one runs at a time, and the next one covers the records appended in between.
+        Callers share flushes: one runs at a time, the next one covers records appended in between.
 
         Raises: StorageError.
         """
@@ -373,7 +373,7 @@ class PartitionLog:
     def delete_records(self, offset: int) -> int:
         """Move the log's start up to `offset` (-1: the high watermark) and return it.
 
-        It is durable once the manager's checkpoint is written. The next retention removes the segments below.
+        Durable once the manager's checkpoint is written. The next retention removes segments below.
 
         Raises: OffsetOutOfRange: above the high watermark.
         """
@@ -387,7 +387,7 @@ class PartitionLog:
         return self.log_start_offset
 
     def prepare_retention(self, now_ms: int) -> Removal | None:
-        """Remove the segments that are too old, too many or below the log's start from the log; None: there are none.
+        """Remove segments that are too old, too many or below the start; None: there are none.
 
         Raises: StorageError.
         """
@@ -407,7 +407,7 @@ class PartitionLog:
         return Removal(f"remove {count} segments of {self.topic}[{self.partition}]", gone, snapshots)
 
     def truncate_to(self, offset: int) -> None:
-        """Truncate the log before the batch with `offset`, as an unclean leader election does; for tests.
+        """Truncate the log before the batch with `offset`, as in unclean elections; for tests.
 
         Raises: StorageError.
         """
@@ -436,7 +436,7 @@ class PartitionLog:
         self.metadata_to_sync = metadata
 
     def note_registered(self) -> None:
-        """The topic id is stored in the topics' file, from which the next start restores it: allow appends."""
+        """The topics' file has the topic id, so the next start restores it: allow appends."""
         if self.metadata_to_sync is not None:
             self._metadata_to_flush, self.metadata_to_sync = self.metadata_to_sync, None
 

@@ -1,7 +1,7 @@
 """Finds records by timestamp: the only place of the log that reads records, of one batch at a time.
 
-Headers and indexes lead to the batches that may have the record; `Candidate.find` searches a batch. It may take long
-and does not use the log, so that it can run in a thread.
+Headers and indexes lead to the batches that may have the record; `Candidate.find` searches a batch.
+It may take long and does not use the log, so that it can run in a thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Candidate(NamedTuple):
     def find(self, max_decompressed: int = MOST_DECOMPRESSED) -> OffsetAndTimestamp | None:
         """Return the first record at or after the timestamp and the start of the log.
 
-        Raises: CorruptRecord: the batch is damaged, or decompresses to more than `max_decompressed` bytes.
+        Raises: CorruptRecord: the batch is damaged, or exceeds `max_decompressed` bytes.
         """
         [batch] = read_batches(self.data, self.name, -1, max_decompressed=max_decompressed)
         found = batch.find_timestamp(self.timestamp)
@@ -39,7 +39,7 @@ class Candidate(NamedTuple):
 
 
 def find_timestamp(segments: Sequence[Segment], timestamp: int, log_start: int) -> Iterator[Candidate]:
-    """Yield the batches that may have the first record at or after both; usually the first one does."""
+    """Yield batches that may have the first record at or after both; usually the first does."""
     for segment in tuple(segments):
         if segment.latest[0] < timestamp:
             continue

@@ -74,11 +74,11 @@ class LogManager:
     # --- open and close -----------------------------------------------------------------------------------------------
 
     def open(self, now_ms: int, read_topic_ids: Callable[[], Mapping[str, bytes]] = dict) -> None:
-        """Lock the directory and open every log; after an unclean stop logs are checked and repaired.
+        """Lock the directory and open every log; after an unclean stop, check and repair them.
 
-        `read_topic_ids` returns the topic ids of the topics' file, for logs that lost theirs in a power failure.
+        `read_topic_ids` returns the ids in the topics' file, for logs that lost theirs (power cut).
 
-        Raises: StorageError: another broker has the directory, it belongs to another node, or it is unreadable.
+        Raises: StorageError: another broker has the directory, it is another node's, or unreadable.
         """
         self.storage.lock()
         try:
@@ -156,10 +156,10 @@ class LogManager:
             self._deletions.append((now_ms, [], deleted))
 
     def _begin_epoch(self, *, clean: bool) -> None:
-        """After an unclean stop, start an epoch that no record had, not even a lost one, in all partitions.
+        """After an unclean stop, start an epoch in all partitions that not even a lost record had.
 
-        Records that consumers have read may be lost, and new ones will have their offsets: by the epoch consumers
-        detect that (KIP-320). It is flushed before any client receives it.
+        Records that consumers have read may be lost, and new ones will have their offsets: by the
+        epoch consumers detect that (KIP-320). It is flushed before any client receives it.
         """
         content = self.storage.read(LEADER_EPOCH)
         try:
@@ -195,9 +195,9 @@ class LogManager:
         self.storage.delete_directory(directory)
 
     def close(self, now_ms: int) -> None:
-        """Flush and close every log, write the checkpoints and mark a clean stop; waits for the medium.
+        """Flush and close every log, write checkpoints and mark a clean stop; waits for the medium.
 
-        Raises: StorageError: the first one; the other logs are closed, and the next start repairs them.
+        Raises: StorageError: the first one; the other logs are closed, the next start repairs them.
         """
         if not self._is_open:
             return
@@ -230,7 +230,7 @@ class LogManager:
             flush.finish()
 
     def abandon(self) -> None:
-        """Close all files without flushing or marking a clean stop, as if the process was killed."""
+        """Close all files without flush or mark of a clean stop, as if the process was killed."""
         self._is_open = False
         self._abandon()
 
@@ -259,7 +259,7 @@ class LogManager:
     def build(
         self, topic: str, partitions: Iterable[int], topic_id: bytes, now_ms: int, config: LogConfig | None = None
     ) -> list[PartitionLog]:
-        """Create the files of new partitions, perhaps in a thread; pass the logs to `add`, on the loop.
+        """Create files of new partitions, perhaps in a thread; pass the logs to `add`, on the loop.
 
         Raises: InvalidArgument: one exists. StorageError: there is no room; nothing was created.
         """
@@ -294,7 +294,7 @@ class LogManager:
         self._logs.update((TopicPartition(log.topic, log.partition), log) for log in logs)
 
     def delete(self, topic: str, partition: int, now_ms: int) -> None:
-        """Remove a partition's log: its name is free at once, its files are deleted by `deletions_due`.
+        """Remove a partition's log: its name is free at once, `deletions_due` deletes its files.
 
         Raises: KeyError: there is none. StorageError.
         """
@@ -326,7 +326,7 @@ class LogManager:
     # --- periodic work ------------------------------------------------------------------------------------------------
 
     def retention_due(self, now_ms: int) -> Iterator[Work | None]:
-        """Yield the removal of segments that are too old or too many, log by log; None for a log without any.
+        """Yield, log by log, the removal of segments that are too old or too many; None if none.
 
         Raises: StorageError.
         """
@@ -347,7 +347,7 @@ class LogManager:
         return [work for work in due if work is not None]
 
     def deletions_due(self, now_ms: int) -> Work | None:
-        """Return the deletion of files and directories whose delay is over, None if there are none."""
+        """Return the deletion of files and directories whose delay is over, or None."""
         due = [deleted for deleted in self._deletions if deleted[0] <= now_ms]
         if not due:
             return None

@@ -1,4 +1,4 @@
-"""Files in memory: for brokers without a data directory, and for tests of full disks and crashes."""
+"""Files in memory: for brokers without a data directory, and tests of full disks and crashes."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class MemoryFile:
 class MemoryStorage:
     """Files in memory, with the faults that a disk has.
 
-    `capacity`: total bytes, which may change at any time; None for no limit. `crash()` is a power failure. A storage
-    outlives the broker that used it, as a disk does.
+    `capacity`: total bytes, which may change at any time; None for no limit. `crash()` is a power
+    failure. A storage outlives the broker that used it, as a disk does.
     """
 
     def __init__(self, *, capacity: int | None = None) -> None:
@@ -90,7 +90,7 @@ class MemoryStorage:
         return self.capacity, max(self.capacity - sum(len(file.data) for file in list(self.files.values())), 0)
 
     def crash(self, rng: random.Random) -> None:
-        """Lose unflushed content: each file keeps its flushed bytes, some of the others, and maybe garbage."""
+        """Lose unflushed content: files keep flushed bytes, some others, and maybe garbage."""
         self._locked = False
         for file in self.files.values():
             kept = rng.randint(file.synced, len(file.data))

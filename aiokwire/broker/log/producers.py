@@ -1,8 +1,8 @@
 """The state of a partition's idempotent and transactional producers.
 
-A retried batch is recognised among the last five of its producer, a gap in the sequence is refused, an old epoch is
-fenced; the first offset of each open transaction bounds the last stable offset. Saved as `<offset>.snapshot`, which, as
-in Kafka, has only the last batch of each producer.
+A retried batch is recognised among the last five of its producer, a gap in the sequence is refused,
+an old epoch is fenced; the first offset of each open transaction bounds the last stable offset.
+Saved as `<offset>.snapshot`, which, as in Kafka, has only the last batch of each producer.
 """
 
 from __future__ import annotations
@@ -123,7 +123,8 @@ class ProducerStates:
 
         Batches of coordinators have no sequence: only their epoch is checked.
 
-        Raises: BrokerError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
+        Raises: BrokerError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or
+        INVALID_TXN_STATE.
         """
         state = self.states.get(batch.producer_id)
         if state is None:

@@ -1,7 +1,7 @@
 """Opens a partition's directory; unless it was closed cleanly, the log is checked.
 
-Order and rules follow Kafka's LogLoader. Recovery never trusts an index: from the segment of the recovery point on it
-reads every batch, checks its CRC, truncates the log at the first damaged byte, and rebuilds indexes and producers.
+Follows Kafka's LogLoader. No index is trusted: from the recovery point's segment on each batch is
+read, its CRC checked, the log cut at the first damaged byte; indexes and producers are rebuilt.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _first_suspect(segments: list[Segment], names: Set[str], *, clean: bool, rec
 def _recover(
     segments: list[Segment], index: int, epochs: LeaderEpochs, interval: int, recovery_point: int
 ) -> tuple[int, Cut | None]:
-    """Check the segments from `index` on, cut off damage; return the first checked base offset, and the cut."""
+    """Check segments from `index`, cut off damage; return the first checked base, and the cut."""
     first = end = segments[index].base_offset
     cut = None
     epochs.truncate_from_end(first)
@@ -192,7 +192,7 @@ def delete_segment(segment: Segment) -> None:
 
 
 class SnapshotFiles:
-    """The producer snapshots in a partition's directory: `<offset>.snapshot` holds everything below that offset."""
+    """A partition's producer snapshots: `<offset>.snapshot` holds everything below that offset."""
 
     def __init__(self, storage: Storage, directory: str, names: Set[str]) -> None:
         """`names` are those in the directory."""
@@ -231,7 +231,7 @@ class SnapshotFiles:
                 self.delete(offset)
 
     def load_newest(self, producers: ProducerStates, upto: int) -> int | None:
-        """Load the newest undamaged snapshot at or below `upto`, delete damaged ones; return its offset."""
+        """Load the newest intact snapshot up to `upto`, delete damaged ones; return its offset."""
         for offset in reversed([offset for offset in self.offsets if offset <= upto]):
             try:
                 producers.unpack(self._storage.read(self.path(offset)) or b"")
@@ -247,8 +247,8 @@ def restore_producers(
 ) -> None:
     """Bring the producers' state to `end`: the newest snapshot, then the batches after it.
 
-    From `rebuilt_from` on (a segment's base; None: nowhere) snapshots are rewritten, and the emptied transaction
-    indexes are rebuilt.
+    From `rebuilt_from` on (a segment's base; None: nowhere) snapshots are rewritten, and the
+    emptied transaction indexes are rebuilt.
     """
     if rebuilt_from is not None:
         for offset in [offset for offset in snapshots.offsets if offset > rebuilt_from]:
@@ -271,7 +271,7 @@ def restore_producers(
 
 
 def _remember(producers: ProducerStates, segments: list[Segment], upto: int) -> None:
-    """Read the batches before the last one of each producer: a snapshot, in Kafka's format, has only the last.
+    """Read each producer's batches before its last: snapshots, in Kafka's format, have only that.
 
     A producer without responses to its last five batches retries all five.
     """

@@ -1,6 +1,6 @@
 """One segment of a partition: a file of batches, back to back, with its indexes.
 
-Only the last segment of a log is appended to. The file and indexes of earlier ones are closed until they are read.
+Only a log's last segment is appended to. File and indexes of earlier ones are closed until read.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Segment:
         return self._txn_index
 
     def has_indexes(self, names: Set[str]) -> bool:
-        """Return whether the index files of every written segment are among the names in its directory."""
+        """Return whether `names` (of its directory) has the index files of a written segment."""
         stem = f"{self.base_offset:020d}"
         return stem + OFFSET_INDEX in names and stem + TIME_INDEX in names
 
@@ -141,7 +141,7 @@ class Segment:
             self._may_have_txn_file = False
 
     def seal(self) -> None:
-        """End the time index with the greatest timestamp and write the indexes; appends may still follow."""
+        """End the time index with the greatest timestamp, write the indexes; appends may follow."""
         self.time_index.append(*self.latest)
         self.save_indexes()
 
@@ -161,7 +161,7 @@ class Segment:
             file.close()
 
     def retire(self) -> list[str]:
-        """Rename the files so that no start finds them, and return the new names, to be deleted later."""
+        """Rename the files so that no start finds them; return the new names, to delete later."""
         self.close()
         gone = []
         for path in self.paths():
@@ -174,14 +174,14 @@ class Segment:
 
     @property
     def latest(self) -> tuple[int, int]:
-        """The greatest timestamp (-1 when no record has one) and the last offset of the batch that has it."""
+        """The greatest timestamp (-1: no record has one) and the last offset of its batch."""
         if self._latest is None:
             self._latest = self.time_index.last or (NO_TIMESTAMP, self.base_offset)
         return self._latest
 
     @property
     def first_timestamp(self) -> int:
-        """The greatest timestamp of the first batch: from there `segment.ms` counts; -1 when there is none."""
+        """The first batch's greatest timestamp: `segment.ms` counts from it; -1 if none."""
         if self._first_timestamp is None:
             first = next(self.walk(0), None)
             self._first_timestamp = NO_TIMESTAMP if first is None else first.max_timestamp
@@ -193,7 +193,7 @@ class Segment:
         return timestamp if timestamp >= 0 else self.storage.modified_ms(self.name + LOG)
 
     def must_roll(self, config: LogConfig, incoming: int, latest: int, last_offset: int, now_ms: int) -> bool:
-        """Return whether an append of `incoming` bytes, up to `last_offset` and `latest`, needs a new segment.
+        """Return whether `incoming` bytes, up to `last_offset` and `latest`, need a new segment.
 
         `latest` is its greatest timestamp. The rules are Kafka's (Java: LogSegment.shouldRoll).
         """
@@ -208,7 +208,7 @@ class Segment:
         )
 
     def _age_ms(self, latest: int, now_ms: int) -> int:
-        """Return the segment's age by its records' timestamps, or by the clock if they have none."""
+        """Return the segment's age by its records' timestamps, by the clock if they have none."""
         first = self.first_timestamp
         return latest - first if first >= 0 and latest >= 0 else now_ms - self.created_ms
 
@@ -248,7 +248,7 @@ class Segment:
         return find(self.file, self.offset_index.floor(offset), self.size, offset)
 
     def read(self, offset: int, max_bytes: int, *, upto: int, next_base: int, min_one: bool) -> ReadResult | None:
-        """Return bytes from the batch with `offset` on, of batches below `upto`; None if there are none.
+        """Return bytes from the batch with `offset` on, of batches below `upto`; None if none.
 
         `next_base` is the base offset of the next segment, or the end of the log.
         """
@@ -324,11 +324,11 @@ class Segment:
         return end
 
     def rebuild(self, index_interval: int, *, gaps_below: int, next_base: int | None) -> Iterator[StoredBatch]:
-        """Check every batch, rebuild the indexes, cut at the first damaged byte; yield the valid batches.
+        """Check every batch, rebuild indexes, cut at the first damaged byte; yield valid batches.
 
-        No checksum covers a batch's base offset: it must follow from the batch before, except below `gaps_below`,
-        where compaction may have left gaps, and end below `next_base`. After the last batch `size` and `damage` show
-        whether the file was cut.
+        No checksum covers a batch's base offset: it must follow from the batch before, except below
+        `gaps_below`, where compaction may have left gaps, and end below `next_base`. After the last
+        batch `size` and `damage` show whether the file was cut.
         """
         whole, self.size = self.size, 0
         self._offset_index = OffsetIndex(self.base_offset)

@@ -1,7 +1,7 @@
 """The only place of the broker that touches files; paths are relative to the data directory.
 
-`DiskStorage` is a directory; `memory_storage` keeps files in the process. Errors of the operating system become
-`StorageError` here.
+`DiskStorage` is a directory; `memory_storage` keeps files in the process. Errors of the operating
+system become `StorageError` here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class StoredFile(Protocol):
 
 
 class Storage(Protocol):
-    """A tree of files. Every method raises StorageError, naming the path, when the system refuses."""
+    """A tree of files. Methods raise StorageError, naming the path, when the system refuses."""
 
     def lock(self) -> None:
         """Take the data directory for this broker, creating it when it does not exist.
@@ -67,7 +67,7 @@ class Storage(Protocol):
         """Replace the file's content; not atomic, not flushed."""
 
     def sync(self, path: str) -> None:
-        """Wait until the file's content is on the medium. Does nothing if the file has been deleted."""
+        """Wait until the file's content is on the medium. Does nothing if the file was deleted."""
 
     def sync_directory(self, path: str) -> None:
         """Wait until creations, renames and deletions in a directory are on the medium."""
@@ -108,7 +108,7 @@ class Storage(Protocol):
 
 
 def append_exactly(file: StoredFile, data: Buffer, position: int) -> None:
-    """Write all of `data` at the end of a file whose size is `position`, or leave the file as it was.
+    """Write all of `data` at the end of a file whose size is `position`, or leave it as it was.
 
     Raises: StorageError: there is no room (or the medium failed); nothing of `data` is in the file.
     """
@@ -194,7 +194,7 @@ class DiskFile:
 
 
 class DiskStorage:
-    """A data directory, locked by one broker at a time; the system releases the lock with the process."""
+    """A data directory, locked by one broker at a time; the process's end releases the lock."""
 
     def __init__(self, root: str | Path) -> None:
         self.root = str(root)

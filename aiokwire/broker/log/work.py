@@ -1,4 +1,4 @@
-"""Work that waits for the medium, in two halves: one for a thread, one for the loop. Most of it is flushes."""
+"""Work that waits for the medium, in halves, one for a thread, one for the loop. Mostly flushes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Flush(Work):
         lock: threading.Lock,
         finish: Callable[[], None],
     ) -> None:
-        """Flushes `paths` and `directories` and updates the file of `epochs`; `lock` is the log's."""
+        """Flushes `paths` and `directories`, updates the file of `epochs`; `lock` is the log's."""
         super().__init__(what, lambda: flush_all(storage, [self]), finish)
         self.storage = storage
         self.paths = paths
@@ -63,7 +63,7 @@ class Flush(Work):
 
 
 def flush_all(storage: Storage, flushes: Sequence[Flush]) -> None:
-    """Run many flushes together, so that the medium gets their writes at the same time; the caller calls `finish`.
+    """Run flushes together, so the medium gets their writes at once; the caller calls `finish`.
 
     Raises: StorageError: the first one; the other files are flushed.
     """

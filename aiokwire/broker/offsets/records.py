@@ -113,7 +113,7 @@ def decode_value(key: OffsetKey, value: bytes, position: int = -1) -> CommittedO
 
 
 def decode_latest(records: Iterable[Record]) -> Iterator[tuple[str, TopicPartition, CommittedOffset]]:
-    """Yield group, partition and offset of records with values. Fast: there may be hundreds of thousands.
+    """Yield group, partition and offset of records with values; fast, for hundreds of thousands.
 
     Raises: CorruptRecord.
     """

@@ -1,8 +1,8 @@
 """Committed offsets by group, and those that wait for the end of their transaction.
 
-A commit is logged before it takes effect. An offset committed in a transaction is staged under its producer id; the
-marker in the partition of `__consumer_offsets` applies or drops it, unless there is a later commit. Handlers check with
-the group coordinator whether a client may commit.
+A commit is logged before it takes effect. An offset committed in a transaction is staged under its
+producer id; the marker in the partition of `__consumer_offsets` applies or drops it, unless there
+is a later commit. Handlers check with the group coordinator whether a client may commit.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class OffsetStore:
     def load(self, others: Callable[[RecordBatch], None]) -> None:
         """Read the committed offsets; `others` reads the other records of the topic.
 
-        Only the last record of each key is decoded: most records are commits that later ones replaced.
+        Only each key's last record is decoded: most records are commits that later ones replaced.
 
         Raises: StorageError, CorruptRecord.
         """
@@ -125,7 +125,7 @@ class OffsetStore:
     def run(
         self, group_id: str, action: Callable[[], A | Awaitable[A]], refused: Callable[[StorageError], A]
     ) -> A | Awaitable[A]:
-        """Run `action`, which logs for the group, once the log is ready; flush if the configs require it.
+        """Run `action`, which logs for the group, once the log is ready; flush if configured.
 
         An action may return an awaitable instead of its response.
         """

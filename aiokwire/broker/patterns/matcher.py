@@ -1,7 +1,7 @@
 """Runs a pattern's program over names: a deterministic automaton, built as names need it.
 
-Each name costs one lookup per character. A new state of the automaton costs at most the size of the program; the total
-is bounded, so that any pattern takes milliseconds for any names.
+Each name costs one lookup per character. A new state of the automaton costs at most the size of the
+program; the total is bounded, so that any pattern takes milliseconds for any names.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _holds(assertion: int, before: _Context, behind: _Context) -> bool:
 
 
 def _tails(code: Code) -> dict[int, bool]:
-    """Return the place of a final `.*`, from which every name matches, and whether newlines match too."""
+    """Return the place of a final `.*`, from which every name matches, and whether newlines do."""
     end = len(code) - 1
     while end > 0 and code[end - 1] == (Op.ASSERT, Assertion.END_TEXT, 0, ()):
         end -= 1

@@ -1,7 +1,7 @@
 """Compiles a pattern to the program of an automaton (Thompson), without recursion.
 
-A fragment of a program is a list of instructions with relative jumps, so fragments are joined and repeated by joining
-and repeating lists. Greedy and lazy repetition are the same here: only whole names match, and groups are not returned.
+A fragment is a list of instructions with relative jumps: joining and repeating lists joins and
+repeats fragments. Greedy and lazy repetition are the same: only whole names match, without groups.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     init_producer, add_partitions, admit, prepare_end, finish     what requests do
     abort_timed_out, finish_prepared, expire                       chores
 
-`states` has the table, `transaction` the data, `decisions` what is decided, as plain functions; `records` is the format
-in `__transaction_state`, `markers` what is written into the partitions.
+`states` has the table, `transaction` the data, `decisions` what is decided, as plain functions;
+`records` is the format in `__transaction_state`, `markers` what is written into the partitions.
 """
 
 from aiokwire.broker.transactions.coordinator import STATE_TOPIC, Answered, TransactionCoordinator

@@ -1,11 +1,11 @@
 """The transaction coordinator: the producer and the transaction of each transactional id.
 
     request -> plan (decisions) -> record in __transaction_state -> in force -> answer
-    end     -> PrepareCommit or PrepareAbort logged -> a marker in every partition -> Complete... logged
+    end     -> PrepareCommit or PrepareAbort logged -> marker per partition -> Complete... logged
 
-Each step runs on the loop without waiting, so that no other request sees a part of it. Between a decision and its
-markers there can be a disk error, a flush that the configs require, or a crash: chores or the next start complete a
-prepared transaction. Follows Java's TransactionCoordinator and KIP-98, KIP-360, KIP-890.
+Each step runs on the loop without waiting, so no other request sees part of it. Between a decision
+and its markers there can be a disk error, a required flush or a crash: chores or the next start
+complete a prepared transaction. Follows Java's TransactionCoordinator and KIP-98, KIP-360, KIP-890.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class TransactionCoordinator:
         )
 
     def _abort_hanging(self) -> None:
-        """Abort transactions that are open in a partition only: their record was lost in a power failure."""
+        """Abort transactions open in a partition only: a power failure lost their record."""
         owned = {(one.producer_id, tp) for one in self if one.prepared or not one.at_rest for tp in one.partitions}
         for topic in self._topics:
             for partition in topic.partitions:
@@ -259,7 +259,7 @@ class TransactionCoordinator:
     def admit(
         self, transactional_id: str | None, who: Identity, tp: TopicPartition, *, client_version: int
     ) -> ErrorCode:
-        """Check a transactional write to a partition; for newer clients (KIP-890) it adds the partition.
+        """Check a transactional write to a partition; for newer clients (KIP-890), also add it.
 
         Raises: StorageError.
         """
@@ -276,7 +276,7 @@ class TransactionCoordinator:
     # --- ends ---------------------------------------------------------------------------------------------------------
 
     def finish(self, transactional_id: str) -> None:
-        """Write the markers of a prepared transaction, then log its completion; errors are retried later."""
+        """Write a prepared transaction's markers, then log completion; errors are retried later."""
         if transactional_id in self._flushing:
             return
         transaction = self._transactions.get(transactional_id)
@@ -331,7 +331,7 @@ class TransactionCoordinator:
         return deadline
 
     def expire(self, now_ms: int) -> int:
-        """Remove transactional ids unused for `transactional.id.expiration.ms`; return their number.
+        """Remove transactional ids unused for `transactional.id.expiration.ms`; return how many.
 
         Raises: StorageError: the rest is left for the next call.
         """

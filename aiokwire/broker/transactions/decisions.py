@@ -1,7 +1,7 @@
 """The coordinator's decisions on requests, as pure functions of a transaction and a request.
 
-Each returns an error code, or the next version of the transaction; NONE without a next version means no change.
-The order of the checks is Kafka's (Java: TransactionCoordinator, TransactionMetadata).
+Each returns an error code, or the transaction's next version; NONE without one: no change. The
+order of checks is Kafka's (Java: TransactionCoordinator, TransactionMetadata).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def plan_init(
 ) -> Decision:
     """InitProducerId: the producer's id and its next epoch.
 
-    `current` of a new transactional id has no epoch yet. `expected` is the identity that the producer names
-    (KIP-360). CONCURRENT_TRANSACTIONS with a next version means: abort first, the producer retries.
+    `current` of a new transactional id has no epoch yet. `expected`: the identity the producer
+    names (KIP-360). CONCURRENT_TRANSACTIONS with a next version: abort first, the producer retries.
     """
     if expected is not None and not _may_be(current, expected):
         return Decision(ErrorCode.PRODUCER_FENCED)
@@ -85,7 +85,7 @@ def _fault_of(current: Transaction | None, who: Identity) -> ErrorCode:
 def plan_add(
     current: Transaction | None, who: Identity, partitions: Set[TopicPartition], *, client_version: int, now_ms: int
 ) -> Decision:
-    """AddPartitionsToTxn and AddOffsetsToTxn, explicit or implied by Produce and TxnOffsetCommit."""
+    """AddPartitionsToTxn and AddOffsetsToTxn, explicit or implied by Produce, TxnOffsetCommit."""
     code = _fault_of(current, who)
     if code is not ErrorCode.NONE or current is None:
         return Decision(code)
@@ -105,7 +105,7 @@ def plan_add(
 
 
 def verify(current: Transaction | None, who: Identity, partition: TopicPartition) -> ErrorCode:
-    """Return why the producer may not write to the partition, or NONE; TRANSACTION_ABORTABLE: it was not added."""
+    """Return why the producer may not write, or NONE; TRANSACTION_ABORTABLE: not added."""
     code = _fault_of(current, who)
     if code is not ErrorCode.NONE or current is None:
         return code
@@ -123,7 +123,7 @@ def plan_end(
     fresh_id: Callable[[], int],
     now_ms: int,
 ) -> Decision:
-    """EndTxn. With KIP-890 an end raises the epoch, so that a retried request names the previous epoch."""
+    """EndTxn. With KIP-890 an end raises the epoch, so that a retry names the previous epoch."""
     bumps = client_version >= EPOCH_BUMPS_SINCE
     repeated = current is not None and bumps and _is_repeated(current, who)
     if current is None or (current.producer_id != who.producer_id and not repeated):
@@ -160,8 +160,8 @@ def _is_repeated(current: Transaction, who: Identity) -> bool:
 def plan_fence(current: Transaction, now_ms: int) -> Transaction:
     """Return an ongoing transaction aborted by the broker, which fences its producer.
 
-    The previous epoch is kept: the transaction's producer may name it to receive the new one, by InitProducerId, or by
-    a late EndTxn (abort) with KIP-890.
+    The previous epoch is kept: the transaction's producer may name it to receive the new one, by
+    InitProducerId, or by a late EndTxn (abort) with KIP-890.
     """
     epoch = min(current.epoch + 1, LAST_EPOCH)
     return current.after(TransactionEvent.FENCE, now_ms, epoch=epoch, last_epoch=current.epoch)

@@ -1,4 +1,4 @@
-"""The state of one transactional id. Immutable: each step makes a new version, which is logged first."""
+"""The state of one transactional id. Immutable: each step makes a new version, logged first."""
 
 from __future__ import annotations
 
