@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests import file_map, machines, options_page
 
 ROOT = Path(__file__).parents[1]
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -56,6 +58,20 @@ def test_every_state_machine_has_a_diagram() -> None:
     assert [name for name, table in machines.tables().items() if table not in drawn] == []
     for machine in machines.MACHINES:
         assert any(source is machine.initial for source, _ in machine.module.TRANSITIONS)
+
+
+@pytest.mark.parametrize("folder", ["aiokwire", "tests", "integration", "tools"])
+def test_docstrings_fit_in_100_columns(folder: str) -> None:
+    wide = []
+    for path in (ROOT / folder).rglob("*.py"):
+        lines = path.read_text().splitlines()
+        for node in ast.walk(ast.parse("\n".join(lines))) if "messages" not in path.parts else ():
+            if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+                text = node.body[0]
+                assert text.end_lineno is not None
+                numbers = range(text.lineno, text.end_lineno + 1)
+                wide += [f"{path.relative_to(ROOT)}:{number}" for number in numbers if len(lines[number - 1]) > 100]
+    assert wide == []
 
 
 @pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "integration" / "README.md"], ids=lambda path: path.name)

@@ -79,8 +79,8 @@ def command(
 ) -> None:
     """Look for gaps, duplicates, disorder and skew in TOPICS.
 
-    Gaps are classified: control records, records of aborted transactions, compacted records, missing
-    records. The exit status is 1 if a finding named by --fail-on occurs.
+    Gaps are classified: control records, records of aborted transactions, compacted records,
+    missing records. The exit status is 1 if a finding named by --fail-on occurs.
     """
 
     def work(spark: SparkSession, stop: Stop, progress: Progress) -> None:

@@ -102,8 +102,8 @@ def command(
     """Write the records of the archive at PATH, or of other Parquet with the sink's columns, to a
     topic.
 
-    With --checkpoint, start it again to resume. With --delivery exactly-once as well, each record is
-    written once, even across crashes and restarts.
+    With --checkpoint, start it again to resume. With --delivery exactly-once as well, each record
+    is written once, even across crashes and restarts.
     """
 
     def work(spark: SparkSession, stop: Stop, progress: Progress) -> object:

@@ -93,8 +93,9 @@ def command(
     """Query topics as tables, such as "select count(*) from orders where timestamp > '2026-01-31'".
 
     A topic's columns are key, value, topic, partition, offset, timestamp, timestampType, and
-    headers if QUERY names them. Write names with dots or dashes in backticks. Only columns that the
-    query needs are decoded; conditions on topic, partition, offset and timestamp limit what is read.
+    headers if QUERY names them. Write names with dots or dashes in backticks. Only columns that
+    the query needs are decoded; conditions on topic, partition, offset and timestamp limit what is
+    read.
     """
     form = form or ("json" if as_json else "table")
     if form == "parquet" and output is None:
