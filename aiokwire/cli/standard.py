@@ -59,5 +59,11 @@ def _name_stdout(stream: TextIO) -> None:
 
 
 def discard_stdout() -> None:
-    """Send further output to /dev/null, so that the interpreter does not flush to a broken one."""
+    """Send further output to /dev/null, also what the interpreter still flushes to a broken one."""
+    buffer = getattr(sys.stdout, "buffer", None)
+    raw = getattr(buffer, "raw", buffer)
+    if isinstance(raw, _Stdout):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, raw.fileno())
+        os.close(null)
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives until the process ends
