@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from aiokwire.error_codes import ErrorCode
     from aiokwire.errors import (
+        AuthenticationFailed,
         AuthorizationError,
         BrokerClosed,
         BrokerError,
@@ -128,6 +129,7 @@ _HOMES = {
     ),
     "error_codes": ("ErrorCode",),
     "errors": (
+        "AuthenticationFailed",
         "AuthorizationError",
         "BrokerClosed",
         "BrokerError",
@@ -195,6 +197,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "Acks",
     "Admin",
+    "AuthenticationFailed",
     "AuthorizationError",
     "BatchFailed",
     "BrokerClosed",

@@ -52,6 +52,17 @@ class ConnectionFailed(KafkaError):
         self.stage = stage
 
 
+class AuthenticationFailed(KafkaError):
+    """The broker refuses the client's identity, or the client refuses the broker's: TLS or SASL.
+
+    Retrying does not help. `address` is the broker's.
+    """
+
+    def __init__(self, message: str, *, address: str = "") -> None:
+        super().__init__(message)
+        self.address = address
+
+
 class RequestTimedOut(KafkaError, TimeoutError):
     """A deadline passed before the response. Whether a broker processed the request is unknown."""
 

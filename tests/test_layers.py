@@ -23,17 +23,18 @@ ROOT_MODULES = {
 MAY_IMPORT = {
     "protocol": set(),
     "records": set(),
-    "net": {"protocol"},
-    "cluster": {"net", "protocol", "records"},
-    "broker": {"net", "protocol", "records"},
-    "group": {"cluster", "net", "protocol"},
-    "producer": {"cluster", "net", "protocol", "records"},
-    "consumer": {"cluster", "group", "net", "protocol", "records"},
-    "admin": {"cluster", "group", "net", "protocol", "records"},
+    "security": set(),
+    "net": {"protocol", "security"},
+    "cluster": {"net", "protocol", "records", "security"},
+    "broker": {"net", "protocol", "records", "security"},
+    "group": {"cluster", "net", "protocol", "security"},
+    "producer": {"cluster", "net", "protocol", "records", "security"},
+    "consumer": {"cluster", "group", "net", "protocol", "records", "security"},
+    "admin": {"cluster", "group", "net", "protocol", "records", "security"},
     "transforming": {"consumer", "producer"},
-    "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records"},
-    "testing": {"broker", "consumer", "producer", "protocol", "records"},
-    "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records", "spark"},
+    "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records", "security"},
+    "testing": {"broker", "consumer", "producer", "protocol", "records", "security"},
+    "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records", "spark", "security"},
 }
 # Within layer 1: the root modules that each root module imports.
 ROOT_MAY_IMPORT = {

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from aiokwire.broker.nodes import Endpoint, Node
+from aiokwire.broker.security import ANONYMOUS, Principal
 from aiokwire.broker.state import BrokerState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import InvalidArgument, KafkaError
@@ -108,7 +109,8 @@ class Call:
     """The context of one request: its header, connection and node."""
 
     __slots__ = (
-        "api", "client_id", "connection_id", "correlation_id", "faults", "local", "node", "peer", "state", "version",
+        "api", "client_id", "connection_id", "correlation_id", "faults", "local", "node", "peer", "principal", "state",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -123,8 +125,10 @@ class Call:
         local: Endpoint | None = None,
         connection_id: int = 0,
         node: Node | None = None,
+        principal: Principal = ANONYMOUS,
     ) -> None:
         self.state = state
+        self.principal = principal  # that the connection is authenticated as
         self.api = api
         self.version = version
         self.correlation_id = correlation_id

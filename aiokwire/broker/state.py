@@ -20,6 +20,7 @@ from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.peers import PeerLog, UnreadAnswers
 from aiokwire.broker.producer_ids import ProducerIds
+from aiokwire.broker.security import SecurityStore
 from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.broker.transactions import TransactionCoordinator
@@ -75,6 +76,7 @@ class BrokerState:
         self.offsets = OffsetStore(self.topics, configs)
         self.groups = GroupCoordinator(self.topics, configs, rng, self.offsets)
         self.transactions = TransactionCoordinator(self.topics, configs, self.producer_ids, self.offsets.on_marker)
+        self.security = SecurityStore(storage)
         self.unread = UnreadAnswers()
         self.slices = Slices()
         self.peer_log = PeerLog()
@@ -110,6 +112,7 @@ class BrokerState:
             self.log_dir = os.path.abspath(given)
         self.logs.open(wall_ms(), self.topics.read_ids)
         try:
+            self.security.load()
             self.topics.load()
             self.offsets.load(self.groups.take_in)
             self.transactions.load()

@@ -1,0 +1,65 @@
+"""Users, ACLs, delegation tokens and quotas in one file of the data directory.
+
+Each component owns one section of the file and replaces it as a whole. Passwords are kept salted
+only.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+
+from aiokwire.broker.log import Storage, write_atomically
+from aiokwire.errors import StorageError
+from aiokwire.threads import run_in_thread
+
+FILE = "aiokwire-security.json"
+
+
+class SecurityStore:
+    """The sections of the file, each a list of JSON objects."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._sections: dict[str, list[dict[str, Any]]] = {}
+        self._version = 0
+        self._saved = 0  # the version in the file
+        self._saving: anyio.Lock | None = None  # created at first use: it belongs to a running loop
+
+    def load(self) -> None:
+        """Read the file, if there is one.
+
+        Raises: StorageError: it is damaged or cannot be read.
+        """
+        content = self._storage.read(FILE)
+        if content is None:
+            return
+        try:
+            self._sections = {str(name): list(rows) for name, rows in json.loads(content).items()}
+        except (ValueError, AttributeError, TypeError) as error:
+            raise StorageError(f"{FILE} in the data directory is damaged: {error}") from error
+
+    def section(self, name: str) -> list[dict[str, Any]]:
+        """Return the rows of a section; empty if nothing was stored."""
+        return self._sections.get(name, [])
+
+    async def replace(self, name: str, rows: list[dict[str, Any]]) -> None:
+        """Store the rows of a section.
+
+        Raises: StorageError: the file cannot be written; the rows are lost at the next start.
+        """
+        self._sections[name] = rows
+        self._version += 1
+        await self._save(self._version)
+
+    async def _save(self, wanted: int) -> None:
+        if self._saving is None:
+            self._saving = anyio.Lock()
+        async with self._saving:
+            if self._saved >= wanted:  # a later call wrote this version, too
+                return
+            version, content = self._version, json.dumps(self._sections, indent=1).encode()
+            await run_in_thread(write_atomically, self._storage, FILE, content)
+            self._saved = version

@@ -1,0 +1,35 @@
+"""A secret: a text that `repr`, `str`, formatting, logs and tracebacks do not show."""
+
+from __future__ import annotations
+
+from typing import Final
+
+HIDDEN: Final = "***"
+
+
+class Secret:
+    """A password, a key or a token. Only `reveal` returns its text."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str | Secret) -> None:
+        self._text: str = text.reveal() if isinstance(text, Secret) else text
+
+    def reveal(self) -> str:
+        """Return the text. Pass it to the function that needs it, and keep no copy."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    def __format__(self, spec: str) -> str:
+        return format(HIDDEN, spec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
