@@ -79,7 +79,7 @@ class Events(Generic[E]):
     @property
     def wanted(self) -> bool:
         """Whether there is a stream."""
-        return bool(self._streams)
+        return bool(self._streams.data)  # type: ignore[attr-defined]  # read for every pump: `len` of a WeakSet counts
 
     def listen(self, *, limit: int = LIMIT, without: tuple[type, ...] = ()) -> EventStream[E]:
         """Create a stream; it ends with its last reference."""

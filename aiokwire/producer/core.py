@@ -204,7 +204,7 @@ class ProducerCore:
 
     def now(self) -> float:
         """The loop's clock."""
-        return self.scheduler.now()
+        return self.scheduler.loop.time()
 
     # --- events of the accumulator ----------------------------------------------------------------------------------
 

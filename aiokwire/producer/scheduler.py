@@ -78,10 +78,6 @@ class BatchScheduler:
             raise ClosedError("this producer was not started")
         return self._loop
 
-    def now(self) -> float:
-        """The loop's clock."""
-        return self.loop.time()
-
     # --- events of the accumulator ----------------------------------------------------------------------------------
 
     def on_open(self, partition: Partition) -> None:
@@ -127,7 +123,8 @@ class BatchScheduler:
         """Let the senders send, and seal the due batches that can be sent at once."""
         if self._urgent:
             self._seal_urgent()
-        self._end_lingers(self.now(), everything=self._accumulator.blocked)
+        if self._opened:
+            self._end_lingers(self.loop.time(), everything=self._accumulator.blocked)
         self._pump_senders()
         while self._due and self._seal_due():
             self._pump_senders()
@@ -238,7 +235,7 @@ class BatchScheduler:
             self._timer.set(when)
 
     def _on_timer(self) -> None:
-        now = self.now()
+        now = self.loop.time()
         self._expire(now)
         self.pump()
         self._set_timer(now)

@@ -153,7 +153,7 @@ class Sender:
         self._idempotence = parts.idempotence
         self._hooks = parts.hooks
         self._scheduler = parts.scheduler
-        self._now = parts.scheduler.now
+        self._now = parts.scheduler.loop.time
         self._config = config
         self._codec = config.codec
         self._acks = config.acknowledgements
