@@ -6,12 +6,12 @@ All public names are here and load when first used; `aiokwire.broker`, `aiokwire
 
 from __future__ import annotations
 
-import importlib
 import os
 from importlib.machinery import EXTENSION_SUFFIXES
 from typing import TYPE_CHECKING
 
-from aiokwire._version import __version__
+from aiokwire._lazy import lazy_names
+from aiokwire._version import __version__ as __version__
 
 if not any(os.path.exists(f"{__path__[0]}/protocol/_codec{suffix}") for suffix in EXTENSION_SUFFIXES):
     raise ImportError(
@@ -20,272 +20,122 @@ if not any(os.path.exists(f"{__path__[0]}/protocol/_codec{suffix}") for suffix i
     )
 
 if TYPE_CHECKING:
-    from aiokwire.admin import Admin
-    from aiokwire.cluster import Client, ClientConfig
+    from aiokwire.admin import Admin as Admin
+    from aiokwire.cluster import Client as Client, ClientConfig as ClientConfig
     from aiokwire.consumer import (
-        Consumer,
-        ConsumerConfig,
-        ConsumerHealth,
-        ConsumerRecord,
-        CoordinatorFound,
-        CoordinatorLost,
-        DeserializationError,
-        LoopBlocked,
-        PartitionEnd,
-        PartitionResumed,
-        PartitionStalled,
-        PositionReset,
-        RebalanceEnded,
-        RebalanceListener,
-        RebalanceStarted,
-        RecordStream,
+        Consumer as Consumer,
+        ConsumerConfig as ConsumerConfig,
+        ConsumerHealth as ConsumerHealth,
+        ConsumerRecord as ConsumerRecord,
+        CoordinatorFound as CoordinatorFound,
+        CoordinatorLost as CoordinatorLost,
+        DeserializationError as DeserializationError,
+        LoopBlocked as LoopBlocked,
+        PartitionEnd as PartitionEnd,
+        PartitionResumed as PartitionResumed,
+        PartitionStalled as PartitionStalled,
+        PositionReset as PositionReset,
+        RebalanceEnded as RebalanceEnded,
+        RebalanceListener as RebalanceListener,
+        RebalanceStarted as RebalanceStarted,
+        RecordStream as RecordStream,
     )
-    from aiokwire.error_codes import ErrorCode
+    from aiokwire.error_codes import ErrorCode as ErrorCode
     from aiokwire.errors import (
-        AuthenticationFailed,
-        AuthorizationError,
-        BrokerClosed,
-        BrokerError,
-        BufferFullError,
-        ClosedError,
-        CommitFailed,
-        ConfigurationError,
-        ConnectionFailed,
-        CorruptRecord,
-        DeliveryFailed,
-        FencedError,
-        InvalidArgument,
-        InvalidRequestError,
-        KafkaError,
-        NoOffset,
-        OffsetOutOfRange,
-        ProtocolViolation,
-        RecordRejected,
-        RequestTimedOut,
-        RetriableError,
-        StaleMetadataError,
-        StorageError,
-        TransactionAborted,
-        TransactionFailed,
-        TransactionStateError,
-        UnsupportedVersion,
+        AuthenticationFailed as AuthenticationFailed,
+        AuthorizationError as AuthorizationError,
+        BrokerClosed as BrokerClosed,
+        BrokerError as BrokerError,
+        BufferFullError as BufferFullError,
+        ClosedError as ClosedError,
+        CommitFailed as CommitFailed,
+        ConfigurationError as ConfigurationError,
+        ConnectionFailed as ConnectionFailed,
+        CorruptRecord as CorruptRecord,
+        DeliveryFailed as DeliveryFailed,
+        FencedError as FencedError,
+        InvalidArgument as InvalidArgument,
+        InvalidRequestError as InvalidRequestError,
+        KafkaError as KafkaError,
+        NoOffset as NoOffset,
+        OffsetOutOfRange as OffsetOutOfRange,
+        ProtocolViolation as ProtocolViolation,
+        RecordRejected as RecordRejected,
+        RequestTimedOut as RequestTimedOut,
+        RetriableError as RetriableError,
+        StaleMetadataError as StaleMetadataError,
+        StorageError as StorageError,
+        TransactionAborted as TransactionAborted,
+        TransactionFailed as TransactionFailed,
+        TransactionStateError as TransactionStateError,
+        UnsupportedVersion as UnsupportedVersion,
     )
-    from aiokwire.events import EventStream, Throttled
-    from aiokwire.hooks import Hooks
+    from aiokwire.events import EventStream as EventStream, Throttled as Throttled
+    from aiokwire.hooks import Hooks as Hooks
     from aiokwire.producer import (
-        BatchFailed,
-        BufferFree,
-        BufferFull,
-        Delivery,
-        LeadersChanged,
-        Producer,
-        ProducerConfig,
-        ProducerFailed,
-        ProducerHealth,
-        ProducerIdChanged,
-        Transaction,
-        TransactionAbortRequired,
+        BatchFailed as BatchFailed,
+        BufferFree as BufferFree,
+        BufferFull as BufferFull,
+        Delivery as Delivery,
+        LeadersChanged as LeadersChanged,
+        Producer as Producer,
+        ProducerConfig as ProducerConfig,
+        ProducerFailed as ProducerFailed,
+        ProducerHealth as ProducerHealth,
+        ProducerIdChanged as ProducerIdChanged,
+        Transaction as Transaction,
+        TransactionAbortRequired as TransactionAbortRequired,
     )
-    from aiokwire.records import DeserializedRecord, Record
-    from aiokwire.transforming import transform
+    from aiokwire.records import DeserializedRecord as DeserializedRecord, Record as Record
+    from aiokwire.transforming import transform as transform
     from aiokwire.types import (
-        Acks,
-        BrokerPattern,
-        Compression,
-        GroupMetadata,
-        Headers,
-        IsolationLevel,
-        OffsetAndMetadata,
-        OffsetAndTimestamp,
-        OffsetReset,
-        RecordMetadata,
-        TimestampType,
-        TopicPartition,
-        TransactionalReader,
-        Watermarks,
+        Acks as Acks,
+        BrokerPattern as BrokerPattern,
+        Compression as Compression,
+        GroupMetadata as GroupMetadata,
+        Headers as Headers,
+        IsolationLevel as IsolationLevel,
+        OffsetAndMetadata as OffsetAndMetadata,
+        OffsetAndTimestamp as OffsetAndTimestamp,
+        OffsetReset as OffsetReset,
+        RecordMetadata as RecordMetadata,
+        TimestampType as TimestampType,
+        TopicPartition as TopicPartition,
+        TransactionalReader as TransactionalReader,
+        Watermarks as Watermarks,
     )
-
-# The module of each public name, loaded lazily: a producer need not load the consumer, nor an error code the kernel.
-_HOMES = {
-    "admin": ("Admin",),
-    "cluster": ("Client", "ClientConfig"),
-    "consumer": (
-        "Consumer",
-        "ConsumerConfig",
-        "ConsumerHealth",
-        "ConsumerRecord",
-        "CoordinatorFound",
-        "CoordinatorLost",
-        "DeserializationError",
-        "LoopBlocked",
-        "PartitionEnd",
-        "PartitionResumed",
-        "PartitionStalled",
-        "PositionReset",
-        "RebalanceEnded",
-        "RebalanceListener",
-        "RebalanceStarted",
-        "RecordStream",
-    ),
-    "error_codes": ("ErrorCode",),
-    "errors": (
-        "AuthenticationFailed",
-        "AuthorizationError",
-        "BrokerClosed",
-        "BrokerError",
-        "BufferFullError",
-        "ClosedError",
-        "CommitFailed",
-        "ConfigurationError",
-        "ConnectionFailed",
-        "CorruptRecord",
-        "DeliveryFailed",
-        "FencedError",
-        "InvalidArgument",
-        "InvalidRequestError",
-        "KafkaError",
-        "NoOffset",
-        "OffsetOutOfRange",
-        "ProtocolViolation",
-        "RecordRejected",
-        "RequestTimedOut",
-        "RetriableError",
-        "StaleMetadataError",
-        "StorageError",
-        "TransactionAborted",
-        "TransactionFailed",
-        "TransactionStateError",
-        "UnsupportedVersion",
-    ),
-    "events": ("EventStream", "Throttled"),
-    "hooks": ("Hooks",),
-    "producer": (
-        "BatchFailed",
-        "BufferFree",
-        "BufferFull",
-        "Delivery",
-        "LeadersChanged",
-        "Producer",
-        "ProducerConfig",
-        "ProducerFailed",
-        "ProducerHealth",
-        "ProducerIdChanged",
-        "Transaction",
-        "TransactionAbortRequired",
-    ),
-    "records": ("DeserializedRecord", "Record"),
-    "transforming": ("transform",),
-    "types": (
-        "Acks",
-        "BrokerPattern",
-        "Compression",
-        "GroupMetadata",
-        "Headers",
-        "IsolationLevel",
-        "OffsetAndMetadata",
-        "OffsetAndTimestamp",
-        "OffsetReset",
-        "RecordMetadata",
-        "TimestampType",
-        "TopicPartition",
-        "TransactionalReader",
-        "Watermarks",
-    ),
-}
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "Acks",
-    "Admin",
-    "AuthenticationFailed",
-    "AuthorizationError",
-    "BatchFailed",
-    "BrokerClosed",
-    "BrokerError",
-    "BrokerPattern",
-    "BufferFree",
-    "BufferFull",
-    "BufferFullError",
-    "Client",
-    "ClientConfig",
-    "ClosedError",
-    "CommitFailed",
-    "Compression",
-    "ConfigurationError",
-    "ConnectionFailed",
-    "Consumer",
-    "ConsumerConfig",
-    "ConsumerHealth",
-    "ConsumerRecord",
-    "CoordinatorFound",
-    "CoordinatorLost",
-    "CorruptRecord",
-    "Delivery",
-    "DeliveryFailed",
-    "DeserializationError",
-    "DeserializedRecord",
-    "ErrorCode",
-    "EventStream",
-    "FencedError",
-    "GroupMetadata",
-    "Headers",
-    "Hooks",
-    "InvalidArgument",
-    "InvalidRequestError",
-    "IsolationLevel",
-    "KafkaError",
-    "LeadersChanged",
-    "LoopBlocked",
-    "NoOffset",
-    "OffsetAndMetadata",
-    "OffsetAndTimestamp",
-    "OffsetOutOfRange",
-    "OffsetReset",
-    "PartitionEnd",
-    "PartitionResumed",
-    "PartitionStalled",
-    "PositionReset",
-    "Producer",
-    "ProducerConfig",
-    "ProducerFailed",
-    "ProducerHealth",
-    "ProducerIdChanged",
-    "ProtocolViolation",
-    "RebalanceEnded",
-    "RebalanceListener",
-    "RebalanceStarted",
-    "Record",
-    "RecordMetadata",
-    "RecordRejected",
-    "RecordStream",
-    "RequestTimedOut",
-    "RetriableError",
-    "StaleMetadataError",
-    "StorageError",
-    "Throttled",
-    "TimestampType",
-    "TopicPartition",
-    "Transaction",
-    "TransactionAbortRequired",
-    "TransactionAborted",
-    "TransactionFailed",
-    "TransactionStateError",
-    "TransactionalReader",
-    "UnsupportedVersion",
-    "Watermarks",
-    "__version__",
-    "transform",
-]
-
-
-def __getattr__(name: str) -> object:
-    module = _HOME_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module 'aiokwire' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"aiokwire.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        globals(),
+        {
+            "admin": "Admin",
+            "cluster": "Client ClientConfig",
+            "consumer": (
+                "Consumer ConsumerConfig ConsumerHealth ConsumerRecord CoordinatorFound CoordinatorLost "
+                "DeserializationError LoopBlocked PartitionEnd PartitionResumed PartitionStalled PositionReset "
+                "RebalanceEnded RebalanceListener RebalanceStarted RecordStream"
+            ),
+            "error_codes": "ErrorCode",
+            "errors": (
+                "AuthenticationFailed AuthorizationError BrokerClosed BrokerError BufferFullError ClosedError "
+                "CommitFailed ConfigurationError ConnectionFailed CorruptRecord DeliveryFailed FencedError "
+                "InvalidArgument InvalidRequestError KafkaError NoOffset OffsetOutOfRange ProtocolViolation "
+                "RecordRejected RequestTimedOut RetriableError StaleMetadataError StorageError TransactionAborted "
+                "TransactionFailed TransactionStateError UnsupportedVersion"
+            ),
+            "events": "EventStream Throttled",
+            "hooks": "Hooks",
+            "producer": (
+                "BatchFailed BufferFree BufferFull Delivery LeadersChanged Producer ProducerConfig ProducerFailed "
+                "ProducerHealth ProducerIdChanged Transaction TransactionAbortRequired"
+            ),
+            "records": "DeserializedRecord Record",
+            "transforming": "transform",
+            "types": (
+                "Acks BrokerPattern Compression GroupMetadata Headers IsolationLevel OffsetAndMetadata "
+                "OffsetAndTimestamp OffsetReset RecordMetadata TimestampType TopicPartition TransactionalReader "
+                "Watermarks"
+            ),
+        },
+    )
+    __all__ += ["__version__"]

@@ -216,7 +216,7 @@ async def table() -> list[tuple[str, str, BaseException | None, str]]:
         await closed.start()
         await closed.close()
         names = {
-            **{name: getattr(aiokwire, name) for name in aiokwire.__all__},
+            **{name: getattr(aiokwire, name) for name in dir(aiokwire)},
             "aiokwire": aiokwire, "asyncio": asyncio, "datetime": datetime, "json": json, "re": re,
             "Broker": Broker, "broker": broker, "address": address, "producer": producer, "consumer": consumer,
             "member": member, "admin": admin, "closed": closed,

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(aiokwire.__file__).parent
 
 # The packages that each package may import, besides itself and the root modules.
 ROOT_MODULES = {
-    "_text", "_version", "backoff", "clock", "config", "error_codes", "errors", "events", "hooks", "loop_timer",
+    "_lazy", "_text", "_version", "backoff", "clock", "config", "error_codes", "errors", "events", "hooks", "loop_timer",
     "machine", "option_advice", "repeats", "threads", "types", "units", "watchdog",
 }  # fmt: skip
 MAY_IMPORT = {
@@ -123,8 +123,29 @@ def test_all_lists_the_public_names_of_a_package(package: str) -> None:
 
 
 def test_every_public_name_of_the_root_resolves() -> None:
-    for name in aiokwire.__all__:
+    assert len(dir(aiokwire)) > 70
+    for name in dir(aiokwire):
         assert getattr(aiokwire, name) is not None
+
+
+@pytest.mark.parametrize(
+    "package", [path.parent for path in _sources() if "lazy_names(" in path.read_text() and path.name == "__init__.py"]
+)
+def test_type_checkers_and_programs_see_the_same_public_names(package: pathlib.Path) -> None:
+    tree = ast.parse((package / "__init__.py").read_text())
+    imports = [
+        (node.module, alias)
+        for branch in tree.body
+        if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
+        for node in branch.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    assert all(alias.asname == alias.name for _, alias in imports), "type checkers re-export only `A as A`"
+    module = importlib.import_module(".".join(("aiokwire", *package.relative_to(ROOT).parts)))
+    assert {alias.name for _, alias in imports} == set(dir(module)) - {"__version__"}
+    for home, alias in imports:
+        assert getattr(importlib.import_module(str(home)), alias.name) is getattr(module, alias.name)
 
 
 def test_every_module_can_be_imported_alone() -> None:

@@ -16,72 +16,57 @@ batches          a batch for the application    _iterate           code that run
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from aiokwire._lazy import lazy_names
+
 if TYPE_CHECKING:
-    from aiokwire.consumer.batches import Batch, ConsumerRecord
-    from aiokwire.consumer.config import ConsumerConfig
-    from aiokwire.consumer.consumer import Consumer
-    from aiokwire.consumer.deserialization import DeserializationError
-    from aiokwire.consumer.events import ConsumerEvent, PartitionEnd, PartitionResumed, PartitionStalled, PositionReset
-    from aiokwire.consumer.health import ConsumerHealth, GroupHealth, PartitionHealth, Reason
-    from aiokwire.consumer.listener import RebalanceListener
-    from aiokwire.consumer.positions import TRANSITIONS, FetchEvent, FetchState
-    from aiokwire.consumer.streams import RecordStream
-    from aiokwire.events import EventStream, Throttled
-    from aiokwire.group import CoordinatorFound, CoordinatorLost, LoopBlocked, RebalanceEnded, RebalanceStarted
-
-__all__ = [
-    "TRANSITIONS",
-    "Batch",
-    "Consumer",
-    "ConsumerConfig",
-    "ConsumerEvent",
-    "ConsumerHealth",
-    "ConsumerRecord",
-    "CoordinatorFound",
-    "CoordinatorLost",
-    "DeserializationError",
-    "EventStream",
-    "FetchEvent",
-    "FetchState",
-    "GroupHealth",
-    "LoopBlocked",
-    "PartitionEnd",
-    "PartitionHealth",
-    "PartitionResumed",
-    "PartitionStalled",
-    "PositionReset",
-    "Reason",
-    "RebalanceEnded",
-    "RebalanceListener",
-    "RebalanceStarted",
-    "RecordStream",
-    "Throttled",
-]
-
-# The module of each name, loaded when the name is first used: a process that needs only the options, such as a Spark
-# planner, does not load the consumer.
-_HOMES = {
-    "consumer.batches": ("Batch", "ConsumerRecord"),
-    "consumer.config": ("ConsumerConfig",),
-    "consumer.consumer": ("Consumer",),
-    "consumer.deserialization": ("DeserializationError",),
-    "consumer.events": ("ConsumerEvent", "PartitionEnd", "PartitionResumed", "PartitionStalled", "PositionReset"),
-    "consumer.health": ("ConsumerHealth", "GroupHealth", "PartitionHealth", "Reason"),
-    "consumer.listener": ("RebalanceListener",),
-    "consumer.positions": ("TRANSITIONS", "FetchEvent", "FetchState"),
-    "consumer.streams": ("RecordStream",),
-    "events": ("EventStream", "Throttled"),
-    "group": ("CoordinatorFound", "CoordinatorLost", "LoopBlocked", "RebalanceEnded", "RebalanceStarted"),
-}
-
-
-def __getattr__(name: str) -> object:
-    for module, names in _HOMES.items():
-        if name in names:
-            value: object = getattr(importlib.import_module(f"aiokwire.{module}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from aiokwire.consumer.batches import Batch as Batch, ConsumerRecord as ConsumerRecord
+    from aiokwire.consumer.config import ConsumerConfig as ConsumerConfig
+    from aiokwire.consumer.consumer import Consumer as Consumer
+    from aiokwire.consumer.deserialization import DeserializationError as DeserializationError
+    from aiokwire.consumer.events import (
+        ConsumerEvent as ConsumerEvent,
+        PartitionEnd as PartitionEnd,
+        PartitionResumed as PartitionResumed,
+        PartitionStalled as PartitionStalled,
+        PositionReset as PositionReset,
+    )
+    from aiokwire.consumer.health import (
+        ConsumerHealth as ConsumerHealth,
+        GroupHealth as GroupHealth,
+        PartitionHealth as PartitionHealth,
+        Reason as Reason,
+    )
+    from aiokwire.consumer.listener import RebalanceListener as RebalanceListener
+    from aiokwire.consumer.positions import (
+        TRANSITIONS as TRANSITIONS,
+        FetchEvent as FetchEvent,
+        FetchState as FetchState,
+    )
+    from aiokwire.consumer.streams import RecordStream as RecordStream
+    from aiokwire.events import EventStream as EventStream, Throttled as Throttled
+    from aiokwire.group import (
+        CoordinatorFound as CoordinatorFound,
+        CoordinatorLost as CoordinatorLost,
+        LoopBlocked as LoopBlocked,
+        RebalanceEnded as RebalanceEnded,
+        RebalanceStarted as RebalanceStarted,
+    )
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        globals(),
+        {
+            "consumer.batches": "Batch ConsumerRecord",
+            "consumer.config": "ConsumerConfig",
+            "consumer.consumer": "Consumer",
+            "consumer.deserialization": "DeserializationError",
+            "consumer.events": "ConsumerEvent PartitionEnd PartitionResumed PartitionStalled PositionReset",
+            "consumer.health": "ConsumerHealth GroupHealth PartitionHealth Reason",
+            "consumer.listener": "RebalanceListener",
+            "consumer.positions": "TRANSITIONS FetchEvent FetchState",
+            "consumer.streams": "RecordStream",
+            "events": "EventStream Throttled",
+            "group": "CoordinatorFound CoordinatorLost LoopBlocked RebalanceEnded RebalanceStarted",
+        },
+    )

@@ -21,80 +21,49 @@ subscription_format  bytes that members exchange
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from aiokwire._lazy import lazy_names
+
 if TYPE_CHECKING:
-    from aiokwire.group.assignors import ASSIGNORS, Assignor
-    from aiokwire.group.auto import AutoMember
-    from aiokwire.group.classic.member import ClassicMember
-    from aiokwire.group.classic.states import ClassicProtocolState
-    from aiokwire.group.consumer_protocol.member import ConsumerProtocolMember
-    from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
-    from aiokwire.group.membership import Host, MemberOptions, Membership, metadata_refresh_interval
-    from aiokwire.group.offsets import GroupOffsets
-    from aiokwire.group.status import (
-        CoordinatorFound,
-        CoordinatorLost,
-        GroupEvent,
-        LoopBlocked,
-        MemberStatus,
-        RebalanceEnded,
-        RebalanceStarted,
+    from aiokwire.group.assignors import ASSIGNORS as ASSIGNORS, Assignor as Assignor
+    from aiokwire.group.auto import AutoMember as AutoMember
+    from aiokwire.group.classic.member import ClassicMember as ClassicMember
+    from aiokwire.group.classic.states import ClassicProtocolState as ClassicProtocolState
+    from aiokwire.group.consumer_protocol.member import ConsumerProtocolMember as ConsumerProtocolMember
+    from aiokwire.group.consumer_protocol.states import ConsumerProtocolState as ConsumerProtocolState
+    from aiokwire.group.membership import (
+        Host as Host,
+        MemberOptions as MemberOptions,
+        Membership as Membership,
+        metadata_refresh_interval as metadata_refresh_interval,
     )
-    from aiokwire.group.strategy import Strategy, auto_assignors
-
-__all__ = [
-    "ASSIGNORS",
-    "Assignor",
-    "AutoMember",
-    "ClassicMember",
-    "ClassicProtocolState",
-    "ConsumerProtocolMember",
-    "ConsumerProtocolState",
-    "CoordinatorFound",
-    "CoordinatorLost",
-    "GroupEvent",
-    "GroupOffsets",
-    "Host",
-    "LoopBlocked",
-    "MemberOptions",
-    "MemberStatus",
-    "Membership",
-    "RebalanceEnded",
-    "RebalanceStarted",
-    "Strategy",
-    "auto_assignors",
-    "metadata_refresh_interval",
-]
-
-# The module of each name. It is imported with the name's first use: the options of a consumer need the assignors alone.
-_HOMES = {
-    "assignors": ("ASSIGNORS", "Assignor"),
-    "auto": ("AutoMember",),
-    "classic.member": ("ClassicMember",),
-    "classic.states": ("ClassicProtocolState",),
-    "consumer_protocol.member": ("ConsumerProtocolMember",),
-    "consumer_protocol.states": ("ConsumerProtocolState",),
-    "membership": ("Host", "MemberOptions", "Membership", "metadata_refresh_interval"),
-    "offsets": ("GroupOffsets",),
-    "status": (
-        "CoordinatorFound",
-        "CoordinatorLost",
-        "GroupEvent",
-        "LoopBlocked",
-        "MemberStatus",
-        "RebalanceEnded",
-        "RebalanceStarted",
-    ),
-    "strategy": ("Strategy", "auto_assignors"),
-}
-
-
-def __getattr__(name: str) -> object:
-    for module, names in _HOMES.items():
-        if name in names:
-            value: object = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from aiokwire.group.offsets import GroupOffsets as GroupOffsets
+    from aiokwire.group.status import (
+        CoordinatorFound as CoordinatorFound,
+        CoordinatorLost as CoordinatorLost,
+        GroupEvent as GroupEvent,
+        LoopBlocked as LoopBlocked,
+        MemberStatus as MemberStatus,
+        RebalanceEnded as RebalanceEnded,
+        RebalanceStarted as RebalanceStarted,
+    )
+    from aiokwire.group.strategy import Strategy as Strategy, auto_assignors as auto_assignors
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        globals(),
+        {
+            "group.assignors": "ASSIGNORS Assignor",
+            "group.auto": "AutoMember",
+            "group.classic.member": "ClassicMember",
+            "group.classic.states": "ClassicProtocolState",
+            "group.consumer_protocol.member": "ConsumerProtocolMember",
+            "group.consumer_protocol.states": "ConsumerProtocolState",
+            "group.membership": "Host MemberOptions Membership metadata_refresh_interval",
+            "group.offsets": "GroupOffsets",
+            "group.status": (
+                "CoordinatorFound CoordinatorLost GroupEvent LoopBlocked MemberStatus RebalanceEnded RebalanceStarted"
+            ),
+            "group.strategy": "Strategy auto_assignors",
+        },
+    )

@@ -11,44 +11,26 @@ Names load at first use: the embedded broker imports the framing alone, and star
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from aiokwire._lazy import lazy_names
+
 if TYPE_CHECKING:
-    from aiokwire.net.address import Address, parse_addresses
-    from aiokwire.net.connection import Connection, ConnectionConfig
-    from aiokwire.net.framing import FrameReader
-    from aiokwire.net.handshake import ApiVersions
-    from aiokwire.net.racing import Race
-    from aiokwire.net.writing import write_scattered
-
-__all__ = [
-    "Address",
-    "ApiVersions",
-    "Connection",
-    "ConnectionConfig",
-    "FrameReader",
-    "Race",
-    "parse_addresses",
-    "write_scattered",
-]
-
-_HOME_OF = {
-    "Address": "address",
-    "ApiVersions": "handshake",
-    "Connection": "connection",
-    "ConnectionConfig": "connection",
-    "FrameReader": "framing",
-    "Race": "racing",
-    "parse_addresses": "address",
-    "write_scattered": "writing",
-}
-
-
-def __getattr__(name: str) -> object:
-    module = _HOME_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module 'aiokwire.net' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"aiokwire.net.{module}"), name)
-    globals()[name] = value
-    return value
+    from aiokwire.net.address import Address as Address, parse_addresses as parse_addresses
+    from aiokwire.net.connection import Connection as Connection, ConnectionConfig as ConnectionConfig
+    from aiokwire.net.framing import FrameReader as FrameReader
+    from aiokwire.net.handshake import ApiVersions as ApiVersions
+    from aiokwire.net.racing import Race as Race
+    from aiokwire.net.writing import write_scattered as write_scattered
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        globals(),
+        {
+            "net.address": "Address parse_addresses",
+            "net.connection": "Connection ConnectionConfig",
+            "net.framing": "FrameReader",
+            "net.handshake": "ApiVersions",
+            "net.racing": "Race",
+            "net.writing": "write_scattered",
+        },
+    )

@@ -14,22 +14,18 @@ for data sources.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from aiokwire._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from aiokwire.spark.sink.partition_owner import one_owner
-    from aiokwire.spark.source.datasource import AiokwireSource
-
-__all__ = ["AiokwireSource", "one_owner"]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "AiokwireSource":
-        from aiokwire.spark.source.datasource import AiokwireSource
-
-        return AiokwireSource
-    if name == "one_owner":
-        from aiokwire.spark.sink.partition_owner import one_owner
-
-        return one_owner
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from aiokwire.spark.sink.partition_owner import one_owner as one_owner
+    from aiokwire.spark.source.datasource import AiokwireSource as AiokwireSource
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        globals(),
+        {
+            "spark.sink.partition_owner": "one_owner",
+            "spark.source.datasource": "AiokwireSource",
+        },
+    )

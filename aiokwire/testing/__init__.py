@@ -11,36 +11,30 @@ Names load at first use: pytest loads the plugin in every run, and most runs nee
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from aiokwire._lazy import lazy_names
+
 if TYPE_CHECKING:
-    from aiokwire.broker import Broker, Hold, Journal, JournalEntry, Observation, On, Rule
-    from aiokwire.error_codes import ErrorCode
-    from aiokwire.protocol import ApiKey
-    from aiokwire.testing.threaded import ThreadedBroker
-
-__all__ = [
-    "ApiKey",
-    "Broker",
-    "ErrorCode",
-    "Hold",
-    "Journal",
-    "JournalEntry",
-    "Observation",
-    "On",
-    "Rule",
-    "ThreadedBroker",
-]
-
-_ELSEWHERE = {
-    "ApiKey": "aiokwire.protocol",
-    "ErrorCode": "aiokwire.error_codes",
-    "ThreadedBroker": "aiokwire.testing.threaded",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ELSEWHERE.get(name, "aiokwire.broker")), name)
+    from aiokwire.broker import (
+        Broker as Broker,
+        Hold as Hold,
+        Journal as Journal,
+        JournalEntry as JournalEntry,
+        Observation as Observation,
+        On as On,
+        Rule as Rule,
+    )
+    from aiokwire.error_codes import ErrorCode as ErrorCode
+    from aiokwire.protocol import ApiKey as ApiKey
+    from aiokwire.testing.threaded import ThreadedBroker as ThreadedBroker
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        globals(),
+        {
+            "broker": "Broker Hold Journal JournalEntry Observation On Rule",
+            "error_codes": "ErrorCode",
+            "protocol": "ApiKey",
+            "testing.threaded": "ThreadedBroker",
+        },
+    )

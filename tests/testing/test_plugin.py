@@ -115,4 +115,4 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     import aiokwire.testing
 
     with pytest.raises(AttributeError, match="Kafak"):
-        aiokwire.testing.Kafak  # noqa: B018 - the lookup raises
+        aiokwire.testing.Kafak  # type: ignore[attr-defined]  # noqa: B018 - the lookup raises

@@ -14,101 +14,76 @@ Importing it loads nothing: names are imported when they are first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from aiokwire._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from aiokwire.spark.archive.archive import Archived, archive
-    from aiokwire.spark.archive.compact import Compacted, compact
-    from aiokwire.spark.archive.manifest import Archive, ArchiveDamaged, DataFile, Manifest, read_archive
-    from aiokwire.spark.archive.verify import Verified, verify
-    from aiokwire.spark.audit.audit import audit
-    from aiokwire.spark.audit.html import audit_as_html
-    from aiokwire.spark.audit.report import AuditReport, audit_as_json, audit_verdict
-    from aiokwire.spark.audit.table import audit_tables
-    from aiokwire.spark.jobs.lag import PartitionLag, find_lag, lag, read_positions
-    from aiokwire.spark.jobs.progress import Progress, print_summary, watch
-    from aiokwire.spark.jobs.spark_session import ask, spark_session
-    from aiokwire.spark.jobs.stopping import JobFailed, Stop, Stopped
-    from aiokwire.spark.pipelines.declaration import Pipeline
-    from aiokwire.spark.pipelines.pipeline import Prepared, RunSummary, prepare, run
-    from aiokwire.spark.replay.plan import Selection
-    from aiokwire.spark.replay.replay import Replayed, replay
-    from aiokwire.spark.sql.output import RowForm, Shown, take_rows, write_parquet, write_rows
-    from aiokwire.spark.sql.query import Query, sql
-
-__all__ = [
-    "Archive",
-    "ArchiveDamaged",
-    "Archived",
-    "AuditReport",
-    "Compacted",
-    "DataFile",
-    "JobFailed",
-    "Manifest",
-    "PartitionLag",
-    "Pipeline",
-    "Prepared",
-    "Progress",
-    "Query",
-    "Replayed",
-    "RowForm",
-    "RunSummary",
-    "Selection",
-    "Shown",
-    "Stop",
-    "Stopped",
-    "Verified",
-    "archive",
-    "ask",
-    "audit",
-    "audit_as_html",
-    "audit_as_json",
-    "audit_tables",
-    "audit_verdict",
-    "compact",
-    "find_lag",
-    "lag",
-    "prepare",
-    "print_summary",
-    "read_archive",
-    "read_positions",
-    "replay",
-    "run",
-    "spark_session",
-    "sql",
-    "take_rows",
-    "verify",
-    "watch",
-    "write_parquet",
-    "write_rows",
-]
-
-# The module of each name.
-_HOMES = {
-    "archive.archive": ("Archived", "archive"),
-    "archive.compact": ("Compacted", "compact"),
-    "archive.manifest": ("Archive", "ArchiveDamaged", "DataFile", "Manifest", "read_archive"),
-    "archive.verify": ("Verified", "verify"),
-    "audit.audit": ("audit",),
-    "audit.html": ("audit_as_html",),
-    "audit.report": ("AuditReport", "audit_as_json", "audit_verdict"),
-    "audit.table": ("audit_tables",),
-    "jobs.lag": ("PartitionLag", "find_lag", "lag", "read_positions"),
-    "jobs.progress": ("Progress", "print_summary", "watch"),
-    "jobs.spark_session": ("ask", "spark_session"),
-    "jobs.stopping": ("JobFailed", "Stop", "Stopped"),
-    "pipelines.declaration": ("Pipeline",),
-    "pipelines.pipeline": ("Prepared", "RunSummary", "prepare", "run"),
-    "replay.plan": ("Selection",),
-    "replay.replay": ("Replayed", "replay"),
-    "sql.output": ("RowForm", "Shown", "take_rows", "write_parquet", "write_rows"),
-    "sql.query": ("Query", "sql"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"aiokwire.spark.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from aiokwire.spark.archive.archive import Archived as Archived, archive as archive
+    from aiokwire.spark.archive.compact import Compacted as Compacted, compact as compact
+    from aiokwire.spark.archive.manifest import (
+        Archive as Archive,
+        ArchiveDamaged as ArchiveDamaged,
+        DataFile as DataFile,
+        Manifest as Manifest,
+        read_archive as read_archive,
+    )
+    from aiokwire.spark.archive.verify import Verified as Verified, verify as verify
+    from aiokwire.spark.audit.audit import audit as audit
+    from aiokwire.spark.audit.html import audit_as_html as audit_as_html
+    from aiokwire.spark.audit.report import (
+        AuditReport as AuditReport,
+        audit_as_json as audit_as_json,
+        audit_verdict as audit_verdict,
+    )
+    from aiokwire.spark.audit.table import audit_tables as audit_tables
+    from aiokwire.spark.jobs.lag import (
+        PartitionLag as PartitionLag,
+        find_lag as find_lag,
+        lag as lag,
+        read_positions as read_positions,
+    )
+    from aiokwire.spark.jobs.progress import Progress as Progress, print_summary as print_summary, watch as watch
+    from aiokwire.spark.jobs.spark_session import ask as ask, spark_session as spark_session
+    from aiokwire.spark.jobs.stopping import JobFailed as JobFailed, Stop as Stop, Stopped as Stopped
+    from aiokwire.spark.pipelines.declaration import Pipeline as Pipeline
+    from aiokwire.spark.pipelines.pipeline import (
+        Prepared as Prepared,
+        RunSummary as RunSummary,
+        prepare as prepare,
+        run as run,
+    )
+    from aiokwire.spark.replay.plan import Selection as Selection
+    from aiokwire.spark.replay.replay import Replayed as Replayed, replay as replay
+    from aiokwire.spark.sql.output import (
+        RowForm as RowForm,
+        Shown as Shown,
+        take_rows as take_rows,
+        write_parquet as write_parquet,
+        write_rows as write_rows,
+    )
+    from aiokwire.spark.sql.query import Query as Query, sql as sql
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        globals(),
+        {
+            "spark.archive.archive": "Archived archive",
+            "spark.archive.compact": "Compacted compact",
+            "spark.archive.manifest": "Archive ArchiveDamaged DataFile Manifest read_archive",
+            "spark.archive.verify": "Verified verify",
+            "spark.audit.audit": "audit",
+            "spark.audit.html": "audit_as_html",
+            "spark.audit.report": "AuditReport audit_as_json audit_verdict",
+            "spark.audit.table": "audit_tables",
+            "spark.jobs.lag": "PartitionLag find_lag lag read_positions",
+            "spark.jobs.progress": "Progress print_summary watch",
+            "spark.jobs.spark_session": "ask spark_session",
+            "spark.jobs.stopping": "JobFailed Stop Stopped",
+            "spark.pipelines.declaration": "Pipeline",
+            "spark.pipelines.pipeline": "Prepared RunSummary prepare run",
+            "spark.replay.plan": "Selection",
+            "spark.replay.replay": "Replayed replay",
+            "spark.sql.output": "RowForm Shown take_rows write_parquet write_rows",
+            "spark.sql.query": "Query sql",
+        },
+    )
