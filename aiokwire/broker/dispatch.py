@@ -103,6 +103,7 @@ class FallSilent(KafkaError):
 
 
 WHOLE_TOPIC = -1  # instead of a partition
+MAX_ELEMENTS = 100_000  # in the arrays of a request: each becomes an object, and its decoding blocks the loop
 
 
 class Call:
@@ -200,7 +201,7 @@ def read_call(
     api = APIS.get(key)
     if api is None or not api.served_from <= version <= api.last:
         return _unsupported(state, frame, api, key, version)
-    header, request = decode_request(frame, trailing=True)
+    header, request = decode_request(frame, trailing=True, max_elements=MAX_ELEMENTS)
     call = Call(
         state,
         api=key,

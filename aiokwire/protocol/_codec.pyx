@@ -28,6 +28,7 @@ cdef enum:
     MAX_STRING_SIZE = 0x7FFF
     MAX_SIZE = 0x7FFFFFFF
     MAX_VARINT_SIZE = 5
+    UNLIMITED = 0x7FFFFFFF
 
 
 cdef class PlainWriter:
@@ -352,6 +353,7 @@ cdef class PlainReader:
     cdef const uint8_t* _data
     cdef Py_ssize_t _position
     cdef Py_ssize_t _end
+    cdef Py_ssize_t _elements  # of arrays and tags that may still be read
 
     def __init__(self, data, Py_ssize_t position=0):
         view = memoryview(data)
@@ -369,7 +371,27 @@ cdef class PlainReader:
         self._end = buffer.len
         PyBuffer_Release(&buffer)
         self._view = view  # keeps the memory alive and in place
+        self._elements = UNLIMITED
         return 0
+
+    cpdef int limit_elements(self, Py_ssize_t limit) except -1:
+        """Refuse the message once its arrays and tags announce more elements than this.
+
+        Each becomes a Python object: a byte of an array may take a hundred bytes of memory.
+        """
+        self._elements = limit
+        return 0
+
+    cdef Py_ssize_t _array(self, Py_ssize_t length) except -2:
+        """Count the elements of an array; -1 is null."""
+        if length > self._elements:
+            raise ProtocolViolation(
+                f"the array of {length} elements before byte {self._position} has more than the "
+                f"{self._elements} that the message may still have"
+            )
+        if length > 0:
+            self._elements -= length
+        return length
 
     cdef const uint8_t* _take(self, Py_ssize_t size) except NULL:
         cdef Py_ssize_t position = self._position
@@ -484,11 +506,11 @@ cdef class PlainReader:
         return self._view[start:start + size]
 
     cpdef Py_ssize_t array_length(self) except -2:
-        return self._not_null(self._long_length())
+        return self._array(self._not_null(self._long_length()))
 
     cpdef Py_ssize_t nullable_array_length(self) except -2:
         """-1 is null."""
-        return self._long_length()
+        return self._array(self._long_length())
 
     cpdef bint present(self) except? -1:
         """Stands before a struct that may be null."""
@@ -513,15 +535,15 @@ cdef class PlainReader:
         return [self.uuid() for _ in range(self.array_length())]
 
     cpdef list nullable_int32s(self):
-        cdef Py_ssize_t length = self._long_length()
+        cdef Py_ssize_t length = self._array(self._long_length())
         return None if length < 0 else [self.int32() for _ in range(length)]
 
     cpdef list nullable_strings(self):
-        cdef Py_ssize_t length = self._long_length()
+        cdef Py_ssize_t length = self._array(self._long_length())
         return None if length < 0 else [self.string() for _ in range(length)]
 
     cpdef list nullable_uuids(self):
-        cdef Py_ssize_t length = self._long_length()
+        cdef Py_ssize_t length = self._array(self._long_length())
         return None if length < 0 else [self.uuid() for _ in range(length)]
 
     cpdef tuple tags(self):
@@ -577,7 +599,7 @@ cdef class CompactReader(PlainReader):
         if self._end > self._position and self._data[self._position] == 0:
             self._position += 1
             return ()
-        count = self._checked(<Py_ssize_t> self._varint())
+        count = self._array(self._checked(<Py_ssize_t> self._varint()))
         fields = []
         for _ in range(count):
             tag = self._varint()
@@ -590,6 +612,7 @@ cdef class CompactReader(PlainReader):
             field._data = self._data
             field._position = self._position
             field._end = self._position + size
+            field._elements = self._elements
             self._take(size)
             fields.append((tag, field))
         return fields

@@ -8,7 +8,7 @@ versions of the broker (KIP-511).
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ProtocolViolation, UnsupportedVersion
@@ -17,6 +17,8 @@ from aiokwire.protocol.api import Buffer, Request, Response, UnknownTags, reader
 from aiokwire.protocol.api_key import ApiKey
 
 R = TypeVar("R", bound=Response)
+
+MAX_HEADER_TAGS: Final = 100  # Kafka's own headers have none
 
 
 class RequestHeader(NamedTuple):
@@ -92,6 +94,7 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
         ProtocolViolation: the bytes are not a request header.
     """
     src = CompactReader(frame)
+    src.limit_elements(MAX_HEADER_TAGS)
     api_key = src.int16()
     version = src.int16()
     correlation_id = src.int32()
@@ -101,11 +104,14 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     return RequestHeader(api_key, version, correlation_id, client_id, tags), src.position
 
 
-def decode_request(frame: Buffer, *, trailing: bool = False) -> tuple[RequestHeader, Request]:
+def decode_request(
+    frame: Buffer, *, trailing: bool = False, max_elements: int | None = None
+) -> tuple[RequestHeader, Request]:
     """Decode a request from a frame without its size.
 
     With `trailing`, bytes after the request are ignored, as in Kafka: librdkafka's Metadata request
-    has some.
+    has some. `max_elements` bounds the elements of all its arrays together, which become Python
+    objects (default: unlimited).
 
     Raises:
         KeyError: there is no such API.
@@ -116,6 +122,8 @@ def decode_request(frame: Buffer, *, trailing: bool = False) -> tuple[RequestHea
     kind = request_type(header.api_key)
     _check_version(kind, header.api_version)
     src = reader_for(kind.VERSIONS, header.api_version, frame, position)
+    if max_elements is not None:
+        src.limit_elements(max_elements)
     try:
         request = kind.decode(src, header.api_version)
         if not trailing:

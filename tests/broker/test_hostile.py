@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import tracemalloc
 from collections.abc import Coroutine, Iterator
 
 import pytest
@@ -79,3 +80,42 @@ def test_damaged_requests_are_answered_or_refused(state: BrokerState, data: st.D
 @given(frame=st.binary(min_size=HEADER, max_size=200))
 def test_random_bytes_are_answered_or_refused(state: BrokerState, frame: bytes) -> None:
     asyncio.run(_check_next_request(state, bytearray(frame)))
+
+
+def _tiny_elements(kind: str) -> bytearray:
+    """A request whose array announces, and holds, millions of elements of one byte or a few."""
+    count = 2_000_000
+    head = encode_request(request_type(ApiKey[kind])(), 0, 1, "c")
+    assert head
+    if kind == "METADATA":  # version 8: plain encoding, topics as strings of no length
+        frame = bytearray(b"".join(encode_request(request_type(ApiKey.METADATA)(), 8, 1, "c"))[4:18])
+        return frame[:11] + count.to_bytes(4, "big") + bytes(2 * count + 3)
+    return bytearray(b"".join(head)[4:15]) + count.to_bytes(4, "big") + bytes(2 * count)
+
+
+@pytest.mark.parametrize("kind", ["METADATA", "DESCRIBE_GROUPS"])
+def test_millions_of_tiny_elements_are_refused_before_they_are_decoded(state: BrokerState, kind: str) -> None:
+    frame = _tiny_elements(kind)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolViolation, match="array of 2000000 elements"):
+            read_call(state, frame, peer="", local=None, connection_id=1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_many_tags_in_a_request_header_are_refused(state: BrokerState) -> None:
+    head = bytearray(b"".join(encode_request(request_type(ApiKey.METADATA)(), 12, 1, "c"))[4:15])
+    tags = b"".join(number.to_bytes(1, "big") + b"\0" for number in range(101))
+    with pytest.raises(ProtocolViolation, match="array of 101 elements"):
+        read_call(state, head + b"\x65" + tags + b"\0" * 8, peer="", local=None, connection_id=1)
+
+
+def test_a_request_of_ten_thousand_partitions_is_served(state: BrokerState) -> None:
+    request = fetch_request("t")
+    request.topics[0].partitions = [request.topics[0].partitions[0]] * 10_000
+    frame = bytearray(b"".join(encode_request(request, 12, 1, "c"))[4:])
+    call, _ = read_call(state, frame, peer="", local=None, connection_id=1)
+    assert call.api == ApiKey.FETCH

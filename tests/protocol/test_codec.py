@@ -200,3 +200,23 @@ def test_a_reader_starts_anywhere_within_its_buffer() -> None:
         PlainReader(b"ab", 3)
     with pytest.raises(InvalidArgument, match="contiguous"):
         PlainReader(memoryview(b"abcd")[::2])
+
+
+@given(limit=st.integers(0, 30), sizes=st.lists(st.integers(0, 10), max_size=6), compact=st.booleans())
+def test_a_reader_refuses_the_array_that_exceeds_its_limit_of_elements(
+    limit: int, sizes: list[int], compact: bool
+) -> None:
+    out = CompactWriter() if compact else PlainWriter()
+    for size in sizes:
+        out.int32s([7] * size)
+    src = (CompactReader if compact else PlainReader)(out.getvalue())
+    src.limit_elements(limit)
+    read = 0
+    for size in sizes:
+        if read + size > limit:
+            with pytest.raises(ProtocolViolation, match=f"array of {size} elements"):
+                src.int32s()
+            return
+        assert src.int32s() == [7] * size
+        read += size
+    src.end()
