@@ -17,8 +17,8 @@ ROOT = pathlib.Path(aiokwire.__file__).parent
 
 # The packages that each package may import, besides itself and the root modules.
 ROOT_MODULES = {
-    "_lazy", "_text", "_version", "backoff", "clock", "config", "error_codes", "errors", "events", "hooks", "loop_timer",
-    "machine", "option_advice", "repeats", "threads", "types", "units", "watchdog",
+    "_lazy", "_text", "_version", "backoff", "clock", "config", "error_codes", "errors", "events", "hooks",
+    "loop_timer", "machine", "option_advice", "repeats", "threads", "types", "units", "watchdog",
 }  # fmt: skip
 MAY_IMPORT = {
     "protocol": set(),
