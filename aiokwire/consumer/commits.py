@@ -16,7 +16,7 @@ from aiokwire.consumer.processed import ProcessedTracker
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ClosedError, CommitFailed, KafkaError
-from aiokwire.group import GroupOffsets, Membership
+from aiokwire.group import CurrentMembership, GroupOffsets, Membership
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 # The coordinator refuses commits of a member that is no longer in its generation with these.
@@ -55,13 +55,14 @@ class Commits:
         offsets: GroupOffsets,
         subscription: Subscription,
         processed: ProcessedTracker,
+        membership: CurrentMembership,
     ) -> None:
         self._client = client
         self._config = config
         self._offsets = offsets
         self._subscription = subscription
         self._processed = processed
-        self._membership: Membership | None = None
+        self._membership = membership
         self._automatic = bool(config.enable_auto_commit)
         self._acked: dict[TopicPartition, OffsetAndMetadata] = {}
         self._known: dict[TopicPartition, int] = {}  # committed last; the automatic commit never goes back
@@ -72,10 +73,6 @@ class Commits:
         self._settled: dict[TopicPartition, OffsetAndMetadata | None] = {}  # finished positions at a revocation
         self._soon: dict[TopicPartition, OffsetAndMetadata] = {}  # for the background task
         self._is_busy = False  # the background task runs
-
-    def set_membership(self, membership: Membership | None) -> None:
-        """Commit as this member from now on; None: as a consumer that is not a member."""
-        self._membership = membership
 
     # --- by the application -------------------------------------------------------------------------------------------
 
@@ -113,14 +110,13 @@ class Commits:
 
     def for_transactions(self) -> GroupMetadata:
         """See `Consumer.group_metadata`."""
-        if self._automatic and self._membership is not None:
+        member = self._membership.member
+        if self._automatic and member is not None:
             logger.info("group %r: automatic commit is off: transactions commit the offsets", self._offsets.group_id)
         self._automatic = False
         if self._automatic_commit is not None:
             self._automatic_commit.cancel()  # a retry could overwrite the transaction's offsets
-        if self._membership is None:
-            return GroupMetadata(self._offsets.group_id)
-        return self._membership.metadata
+        return GroupMetadata(self._offsets.group_id) if member is None else member.metadata
 
     # --- automatically ------------------------------------------------------------------------------------------------
 
@@ -213,7 +209,7 @@ class Commits:
             self._under_way.remove(offsets)
 
     async def _commit_in_turn(self, offsets: Offsets, timeout: float) -> None:
-        membership = self._membership
+        membership = self._membership.member
         group = GroupMetadata(self._offsets.group_id) if membership is None else membership.metadata
         claim = Claim(group, {tp: self._subscription.states.get(tp) for tp in offsets})
         deadline = Deadline(timeout, f"committing offsets of group {self._offsets.group_id!r}")

@@ -115,7 +115,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         commits: Commits | None = None
         self._rebalance_handler: RebalanceHandler | None = None
         if offsets is not None:
-            commits = Commits(client, checked, offsets, parts.subscription, parts.reader.processed)
+            commits = Commits(client, checked, offsets, parts.subscription, parts.reader.processed, parts.membership)
             status = MemberStatus(offsets.group_id, self._events.publish)
             self._rebalance_handler = RebalanceHandler(parts, commits, status)
         super().__init__(parts, offsets, commits)

@@ -14,7 +14,7 @@ from aiokwire.consumer.position_updater import PositionUpdater
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.subscription import Subscription
-from aiokwire.group import GroupOffsets
+from aiokwire.group import CurrentMembership, GroupOffsets
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class ConsumerParts:
     client: Client
     config: ConsumerConfig[Any, Any]
     hooks: ConsumerHooks
+    membership: CurrentMembership
     subscription: Subscription
     reader: Reader
     fetcher: Fetcher
@@ -55,9 +56,10 @@ def make_parts(
     def on_source() -> None:
         updater.regroup()
 
-    reader = Reader(config, hooks, on_room, on_wait)
+    membership = CurrentMembership()
+    reader = Reader(config, hooks, membership, on_room, on_wait)
     subscription = Subscription(config.reset if offsets is None else None, on_first=reader.buffer.notify)
     handler = FetchHandler(client, config, reader.buffer, hooks, on_reset=on_reset, on_source=on_source)
     fetcher = Fetcher(client, config, subscription.states, reader, handler, hooks)
     updater = PositionUpdater(client, config, subscription, reader, fetcher, handler, offsets, hooks)
-    return ConsumerParts(client, config, hooks, subscription, reader, fetcher, updater)
+    return ConsumerParts(client, config, hooks, membership, subscription, reader, fetcher, updater)

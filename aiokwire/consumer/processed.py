@@ -6,11 +6,11 @@ chunk's position. For the automatic commit and the check of `max_poll_interval_m
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.positions import PartitionState
+from aiokwire.group import CurrentMembership
 from aiokwire.types import OffsetAndMetadata
 
 
@@ -24,9 +24,9 @@ class Held(NamedTuple):
 class ProcessedTracker:
     """The record, list or batch that the application processes."""
 
-    def __init__(self, feed: Feed) -> None:
-        self._report_read: Callable[[], None] | None = None  # of the current membership
+    def __init__(self, feed: Feed, membership: CurrentMembership) -> None:
         self._feed = feed
+        self._membership = membership
         self._calls = 0
         self._chunk: Chunk | None = None  # of the last single record
         self._lists: dict[PartitionState, OffsetAndMetadata | None] = {}  # positions before the last list
@@ -34,10 +34,6 @@ class ProcessedTracker:
         self._streams: dict[PartitionState, OffsetAndMetadata] = {}  # positions before each stream's record
         self._progress: object = None
         self._progressed_at = 0.0
-
-    def report_reads(self, on_read: Callable[[], None] | None) -> None:
-        """Call `on_read` when the application asks for records; None once membership has ended."""
-        self._report_read = on_read
 
     # --- called by the reader -----------------------------------------------------------------------------------------
 
@@ -49,8 +45,8 @@ class ProcessedTracker:
             self._lists.clear()
         chunk = self._feed.current
         self._seen = None if chunk is None else (chunk, chunk.position)
-        if self._report_read is not None:
-            self._report_read()
+        if (member := self._membership.member) is not None:
+            member.record_poll()
 
     def took_one(self, chunk: Chunk) -> None:
         """A record is about to be taken from `chunk`; later ones may be by the fast path."""
@@ -66,8 +62,8 @@ class ProcessedTracker:
         self._calls += 1
         if held is not None:
             self.put_back(held)
-        if self._report_read is not None:
-            self._report_read()
+        if (member := self._membership.member) is not None:
+            member.record_poll()
 
     def took_for_stream(self, held: Held) -> None:
         """A record is about to be taken for a stream."""

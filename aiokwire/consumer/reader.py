@@ -25,6 +25,7 @@ from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.processed import Held, ProcessedTracker
 from aiokwire.errors import ClosedError, CorruptRecord, KafkaError, RequestTimedOut
+from aiokwire.group import CurrentMembership
 from aiokwire.records import Columns
 from aiokwire.types import K, TopicPartition, V
 
@@ -83,6 +84,7 @@ class Reader:
         self,
         config: ConsumerConfig,
         hooks: ConsumerHooks,
+        membership: CurrentMembership,
         on_room: Callable[[PartitionState], None],
         on_wait: Callable[[], None],
     ) -> None:
@@ -100,7 +102,7 @@ class Reader:
         )
         self._ended: KafkaError | None = None  # closed, or failed
         self._closed = False  # by the application
-        self.processed = ProcessedTracker(self.feed)
+        self.processed = ProcessedTracker(self.feed, membership)
         self._clock: Callable[[], float] = _not_started
         self._notice: KafkaError | None = None  # raised once, by the next read of any partition
         self._wants: list[Only] = []  # the partitions of each waiting reader

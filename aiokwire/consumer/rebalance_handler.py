@@ -98,7 +98,8 @@ class RebalanceHandler:
         self._pattern: Pattern | None = None
         self._patterned = anyio.Event()  # set while there is a pattern
         self._broker_pattern: str | None = None
-        self._membership: Membership | None = None
+        self._membership: Membership | None = None  # until it begins to leave
+        self._current = parts.membership  # until it has left
         self._is_committing = False  # the automatic commit's task runs
         self._listening: int | None = None  # the task that runs the listener now
 
@@ -162,8 +163,7 @@ class RebalanceHandler:
             self._choose(self._pattern.topics(self._client.cluster))
         membership = new_member(self._client, self._config, self, self.status)
         self._membership = membership
-        self._commits.set_membership(membership)
-        self._reader.processed.report_reads(membership.record_poll)
+        self._current.begin(membership)
         self._subscribe(membership)
         self._client.spawn(self._run, membership, name=f"member of group {self._config.group_id}")
         if not self._is_committing:
@@ -224,8 +224,7 @@ class RebalanceHandler:
         if membership is not None:
             self.settle()
             await membership.leave(timeout, reason=reason)
-            self._reader.processed.report_reads(None)
-            self._commits.set_membership(None)
+            self._current.end()
 
     async def _run(self, membership: Membership) -> None:
         try:

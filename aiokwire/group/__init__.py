@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from aiokwire.group.consumer_protocol.member import ConsumerProtocolMember as ConsumerProtocolMember
     from aiokwire.group.consumer_protocol.states import ConsumerProtocolState as ConsumerProtocolState
     from aiokwire.group.membership import (
+        CurrentMembership as CurrentMembership,
         Host as Host,
         MemberOptions as MemberOptions,
         Membership as Membership,
@@ -59,7 +60,7 @@ else:
             "group.classic.states": "ClassicProtocolState",
             "group.consumer_protocol.member": "ConsumerProtocolMember",
             "group.consumer_protocol.states": "ConsumerProtocolState",
-            "group.membership": "Host MemberOptions Membership metadata_refresh_interval",
+            "group.membership": "CurrentMembership Host MemberOptions Membership metadata_refresh_interval",
             "group.offsets": "GroupOffsets",
             "group.status": (
                 "CoordinatorFound CoordinatorLost GroupEvent LoopBlocked MemberStatus RebalanceEnded RebalanceStarted"

@@ -1,4 +1,4 @@
-"""The interfaces between a consumer and its membership in a group, for both protocols. No code.
+"""The interfaces between a consumer and its membership in a group, for both protocols.
 
 consumer (Host)  <-- revoke, lose, assign, fail --  Membership (classic, KIP-848)
                  -- subscribe, record_poll, leave -->
@@ -88,6 +88,21 @@ class Membership(Protocol):
     async def leave(self, timeout: float, *, reason: str) -> None:
         """Give up all partitions and leave, within `timeout` seconds even without a coordinator. A
         static member stays in the group until its session ends."""
+
+
+class CurrentMembership:
+    """The membership of a consumer at this time, for the parts that report reads and commit."""
+
+    def __init__(self) -> None:
+        self.member: Membership | None = None  # from its start until it has left the group
+
+    def begin(self, member: Membership) -> None:
+        """Use `member` from now on."""
+        self.member = member
+
+    def end(self) -> None:
+        """The member has left: the consumer reads and commits as one that is not a member."""
+        self.member = None
 
 
 def metadata_refresh_interval(topics: int) -> float:
