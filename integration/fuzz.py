@@ -1,0 +1,233 @@
+"""Structured fuzzing: damaged requests against a broker process, damaged responses for the codec.
+
+    python -m integration.fuzz requests --count 1_000_000 [--connections 8] [--seed 1]
+    python -m integration.fuzz responses --count 1_000_000 [--seed 1]
+
+Requests of every API and version carry known and random names; a third have flipped bytes, a tenth
+are cut. Meanwhile another client asks for metadata every 20 ms. The command ends with status 1 if
+the broker ends, logs a stack trace, keeps memory, or lets the other client wait too long. Responses
+of every API are decoded after the same damage: anything but a message or a ProtocolViolation fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import random
+import ssl
+import statistics
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import uvloop
+
+from aiokwire import Admin
+from aiokwire.broker.dispatch import APIS
+from aiokwire.errors import KafkaError, ProtocolViolation
+from aiokwire.protocol import (
+    ZERO_UUID,
+    Message,
+    Response,
+    decode_response,
+    encode_request,
+    encode_response,
+    request_type,
+)
+from integration.embedded import EmbeddedProcess
+from tests.protocol.samples import all_types, hints, sample, versions_of
+
+NAMES = ("t", "u", "g", "h", "__consumer_offsets", "max.message.bytes", "retention.ms", "range", "uniform", "1", "")
+NUMBERS = (0, 0, 0, 1, 1, 2, 3, 4, -1, -2, 5, 100, 1000, 2**15, 2**31 - 1, -(2**31))
+FRAMES = 20_000  # made before the run; each is damaged differently every time it is sent
+PIPELINED = 5
+PING_SECONDS = 0.02
+PATIENCE = 0.25  # seconds for the other client's 99th percentile
+MIB_ALLOWED = 150.0  # growth over the run: topics that the requests created, and the allocator
+
+
+class Mutator:
+    """Makes request frames, and damages copies of them."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = random.Random(seed)
+
+    def frames(self, count: int) -> list[bytes]:
+        """Return sound frames, without their size."""
+        apis = sorted(APIS.values())
+        frames: list[bytes] = []
+        while len(frames) < count:
+            api = self._rng.choice(apis)
+            request = self._filled(request_type(api.key))
+            version = self._rng.randint(api.served_from, api.last)
+            with contextlib.suppress(KafkaError, OverflowError, TypeError):  # what this version cannot carry
+                frames.append(b"".join(encode_request(request, version, 1, self._rng.choice(NAMES)))[4:])
+        return frames
+
+    def damaged(self, frame: bytes) -> bytes:
+        """Return the frame, often with flipped bytes, sometimes cut."""
+        dice = self._rng.random()
+        if dice < 0.35:
+            changed = bytearray(frame)
+            for _ in range(self._rng.choice((1, 1, 2, 8))):
+                changed[self._rng.randrange(min(4, len(changed) - 1), len(changed))] = self._rng.randrange(256)
+            return bytes(changed)
+        if dice < 0.45:
+            return frame[: self._rng.randrange(min(8, len(frame)), len(frame) + 1)]
+        return frame
+
+    def _filled(self, kind: type[Any]) -> Any:
+        message = kind()
+        for name, hint in hints(kind).items():
+            setattr(message, name, self._value(hint, getattr(message, name)))
+        return message
+
+    def _value(self, hint: Any, default: Any) -> Any:
+        text = str(hint)
+        if getattr(hint, "__origin__", None) is list:
+            element = hint.__args__[0]
+            return [self._value(element, None) for _ in range(self._rng.choice((0, 1, 1, 2, 3)))]
+        if isinstance(hint, type) and issubclass(hint, Message):
+            return self._filled(hint)
+        if hint is bool:
+            return self._rng.random() < 0.5
+        if hint is int:
+            return self._rng.choice(NUMBERS) if self._rng.random() < 0.6 or default is None else default
+        if "str" in text:
+            return self._rng.choice(NAMES)
+        if "bytes" in text:
+            return ZERO_UUID if default == ZERO_UUID else self._rng.randbytes(self._rng.choice((0, 16, 70)))
+        return default
+
+
+class Target:
+    """The broker process and the connections to it."""
+
+    def __init__(self, port: int, context: ssl.SSLContext | None) -> None:
+        self._port = port
+        self._context = context
+        self.sent = 0
+        self.closed = 0
+
+    async def attack(self, seed: int, frames: list[bytes], numbers: Iterator[int], count: int) -> None:
+        """Send damaged requests over one connection after the other."""
+        mutator, rng = Mutator(seed), random.Random(seed)
+        while self.sent < count:
+            try:
+                reader, writer = await asyncio.open_connection("127.0.0.1", self._port, ssl=self._context)
+            except OSError:
+                await anyio.sleep(0.01)
+                continue
+            with contextlib.suppress(OSError, RuntimeError):  # uvloop: a transport that the broker closed
+                while self.sent < count:
+                    batch = [mutator.damaged(rng.choice(frames)) for _ in range(PIPELINED)]
+                    writer.writelines(len(frame).to_bytes(4, "big") + frame for frame in batch)
+                    self.sent += len(batch)
+                    next(numbers)
+                    await writer.drain()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(0.05):
+                            if not await reader.read(1 << 16):
+                                break
+            self.closed += 1
+            writer.close()
+
+
+async def ping(servers: str, waits: list[float], options: dict[str, Any]) -> None:
+    """Ask for metadata as another client, until cancelled; keep how long each answer took."""
+    async with Admin(bootstrap_servers=servers, **options) as admin:
+        while True:
+            began = anyio.current_time()
+            await admin.describe_cluster()
+            waits.append(anyio.current_time() - began)
+            await anyio.sleep(PING_SECONDS)
+
+
+def resident_mib(pid: int) -> float:
+    """The memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 2**20
+
+
+async def fuzz_requests(count: int, connections: int, seed: int) -> list[str]:
+    """Return what went wrong."""
+    broker = EmbeddedProcess(settings={"num.partitions": "1"})
+    broker.start()
+    waits: list[float] = []
+    try:
+        frames = Mutator(seed).frames(FRAMES)
+        before = resident_mib(broker.pid)
+        target, numbers = Target(broker.port, None), itertools.count()
+        began = anyio.current_time()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ping, broker.bootstrap_servers, waits, {})
+            async with anyio.create_task_group() as attackers:
+                for number in range(connections):
+                    attackers.start_soon(target.attack, seed * 1000 + number, frames, numbers, count)
+            tasks.cancel_scope.cancel()
+        seconds, after = anyio.current_time() - began, resident_mib(broker.pid)
+    finally:
+        log = (broker.data_dir.parent / f"{broker.data_dir.name}.stderr").read_text()
+        broker.stop()
+    slowest = sorted(waits)
+    p99 = slowest[int(len(slowest) * 0.99)]
+    print(
+        f"{target.sent:,} requests in {seconds:.0f} s over {target.closed:,} connections, memory {before:.0f} to "
+        f"{after:.0f} MiB, log {len(log):,} bytes; other client: {len(waits)} answers, median "
+        f"{statistics.median(waits) * 1000:.1f} ms, p99 {p99 * 1000:.1f} ms, longest {slowest[-1] * 1000:.0f} ms"
+    )
+    faults = []
+    if "Traceback" in log:
+        faults.append("the broker's log has a stack trace:\n" + log[log.index("Traceback") :][:3000])
+    if p99 > PATIENCE:
+        faults.append(f"the other client's 99th percentile is above {PATIENCE * 1000:.0f} ms")
+    if after - before > MIB_ALLOWED:
+        faults.append(f"the broker keeps {after - before:.0f} MiB more than before")
+    return faults
+
+
+def fuzz_responses(count: int, seed: int) -> list[str]:
+    """Return what went wrong."""
+    rng, mutator = random.Random(seed), Mutator(seed)
+    kinds: list[type[Response]] = [kind for kind in all_types() if issubclass(kind, Response)]
+    outcomes = {"read": 0, "refused": 0}
+    frames: list[tuple[type[Response], int, bytes]] = []
+    for kind in kinds:
+        for version in versions_of(kind):
+            message = sample(kind, rng, kind.VERSIONS, version)
+            assert isinstance(message, Response)
+            frames.append((kind, version, b"".join(encode_response(message, version, 1))[4:]))
+    for _ in range(count):
+        kind, version, frame = rng.choice(frames)
+        try:
+            decode_response(bytearray(mutator.damaged(frame)), kind, version)
+            outcomes["read"] += 1
+        except ProtocolViolation:
+            outcomes["refused"] += 1
+        except Exception as error:
+            return [f"{kind.__name__} v{version}: {error!r}"]
+    print(f"{count:,} responses of {len(kinds)} APIs: {outcomes['read']:,} read, {outcomes['refused']:,} refused")
+    return []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m integration.fuzz", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("what", choices=["requests", "responses"])
+    parser.add_argument("--count", type=lambda text: int(text.replace("_", "")), default=100_000)
+    parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    if given.what == "requests":
+        faults = uvloop.run(fuzz_requests(given.count, given.connections, given.seed))
+    else:
+        faults = fuzz_responses(given.count, given.seed)
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    raise SystemExit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
