@@ -241,7 +241,7 @@ class _OptionsSignature:
         taken = {parameter.name for parameter in named}
         options = [
             inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
-            for field in dataclasses.fields(self._config)
+            for field in last_security(dataclasses.fields(self._config))
             if field.init and field.name not in taken
         ]
         return inspect.Signature([*named, *options])
@@ -255,9 +255,14 @@ def described_options(config: type) -> list[tuple[str, str, str, str]]:
             texts.update(_attribute_docstrings(cls))
     return [
         (field.name, str(field.type), repr(field.default), _indented(texts.get(field.name, "")))
-        for field in dataclasses.fields(config)
+        for field in last_security(dataclasses.fields(config))
         if field.init
     ]
+
+
+def last_security(fields: Iterable[dataclasses.Field[Any]]) -> list[dataclasses.Field[Any]]:
+    """Return the fields of a config with those of TLS and SASL, which are many, at the end."""
+    return sorted(fields, key=lambda field: field.name.startswith(("security_", "ssl_", "sasl_")))
 
 
 def _attribute_docstrings(cls: type) -> dict[str, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-_UNSECURED: Final = "TLS and SASL are not supported yet, only PLAINTEXT listeners can be used"
 _ONE_LOOP: Final = "the client belongs to the event loop on which it is started; leave it out"
 _RETRIES: Final = (
     "sends are retried until delivery_timeout_ms has passed, requests until default_api_timeout_ms; set these instead"
@@ -16,6 +15,9 @@ _RETRIES: Final = (
 _VERSIONS: Final = "versions are negotiated with each broker; leave it out"
 _HOOKS: Final = "pass hooks=, an aiokwire.Hooks with the methods that you need"
 _RECORDS: Final = "records arrive through `async for`, getone() and getmany(); delivery reports by awaiting send()"
+_CALLBACKS: Final = (
+    "Java classes cannot run here; use sasl_credentials_provider, sasl_oauth_token_provider or sasl_client_factory"
+)
 _LOGGING: Final = 'use logging.getLogger("aiokwire")'
 _SOCKET: Final = "sockets keep the system's settings; leave it out"
 
@@ -122,18 +124,30 @@ ADVICE: Final[Mapping[str, str]] = {
     "allow_auto_create": "use allow_auto_create_topics",
     "auto_create_topics": "use allow_auto_create_topics",
     # security
-    **dict.fromkeys(
-        (
-            "ssl", "ssl_context", "ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_check_hostname",
-            "ssl_crlfile", "ssl_ciphers", "ssl_ca_location", "ssl_ca_pem", "ssl_certificate_location",
-            "ssl_certificate_pem", "ssl_key_location", "ssl_key_pem", "ssl_key_password", "ssl_keystore_location",
-            "ssl_keystore_password", "ssl_truststore_location", "ssl_truststore_password", "ssl_protocol",
-            "ssl_enabled_protocols", "ssl_endpoint_identification_algorithm", "enable_ssl_certificate_verification",
-            "sasl_mechanism", "sasl_mechanisms", "sasl_plain_username", "sasl_plain_password", "sasl_username",
-            "sasl_password", "sasl_jaas_config", "sasl_kerberos_service_name", "sasl_kerberos_domain_name",
-            "sasl_kerberos_name", "sasl_oauth_token_provider", "sasl_oauthbearer_token_endpoint_url",
-            "sasl_oauthbearer_method", "oauth_cb",
-        ),
-        _UNSECURED,
-    ),
-}  # fmt: skip
+    "ssl": "use security_protocol",
+    "ssl_password": "use ssl_key_password",
+    "ssl_ciphers": "use ssl_cipher_suites",
+    "ssl_ca_location": "use ssl_truststore_location",
+    "ssl_ca_pem": "use ssl_truststore_certificates",
+    "ssl_ca_certificate_stores": "without ssl_truststore_location the system's authorities are trusted; leave it out",
+    "ssl_certificate_location": "use ssl_certfile",
+    "ssl_certificate_pem": "use ssl_keystore_certificate_chain",
+    "ssl_key_location": "use ssl_keyfile",
+    "ssl_key_pem": "use ssl_keystore_key",
+    "ssl_crl_location": "use ssl_crlfile",
+    "ssl_protocol": "use ssl_enabled_protocols",
+    "ssl_engine_factory_class": "Java classes cannot run here; pass ssl_context",
+    "enable_ssl_certificate_verification": "certificates are always verified; use ssl_truststore_location for the "
+    "authority that signed the brokers', or pass ssl_context",
+    "sasl_mechanisms": "use sasl_mechanism",
+    "sasl_kerberos_name": "use sasl_kerberos_service_name",
+    "sasl_kerberos_kinit_cmd": "use sasl_kerberos_keytab",
+    "sasl_login_callback_handler_class": _CALLBACKS,
+    "sasl_client_callback_handler_class": _CALLBACKS,
+    "sasl_login_class": _CALLBACKS,
+    "sasl_oauthbearer_client_id": "use sasl_oauthbearer_client_credentials_client_id",
+    "sasl_oauthbearer_client_secret": "use sasl_oauthbearer_client_credentials_client_secret",
+    "sasl_oauthbearer_method": "use sasl_oauthbearer_token_endpoint_url, or sasl_oauth_token_provider",
+    "sasl_oauthbearer_config": "use sasl_oauth_token_provider",
+    "oauth_cb": "use sasl_oauth_token_provider",
+}

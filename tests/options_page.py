@@ -10,6 +10,7 @@ from aiokwire.cluster import ClientConfig
 from aiokwire.config import described_options
 from aiokwire.consumer import ConsumerConfig
 from aiokwire.producer import ProducerConfig
+from aiokwire.security import SecurityConfig
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 WIDTH = 100
@@ -31,10 +32,12 @@ Option = tuple[str, str, str, str]
 def page() -> str:
     """Return the text of docs/options.md."""
     common = described_options(ClientConfig)
+    security = described_options(SecurityConfig)
     return "\n".join(
         [
             HEAD,
-            *section("Every client", common),
+            *section("Every client", differing(common, security)),
+            *section("TLS and SASL, every client", security),
             *section("Producer", differing(described_options(ProducerConfig), common)),
             *section("Consumer", differing(described_options(ConsumerConfig), common)),
         ]

@@ -51,7 +51,7 @@ def test_an_unknown_option_names_the_nearest_valid_one(spelling: str) -> None:
         (Consumer, "loop", "leave it out"),
         (Consumer, "enable.auto.offset.store", 'enable_auto_commit="acked"'),
         (Admin, "api_version", "negotiated"),
-        (Client, "sasl_mechanism", "not supported yet"),
+        (Client, "sasl_mechanisms", "use sasl_mechanism"),
         (Producer, "zzz", r"help\(aiokwire.ProducerConfig\) lists all \d+$"),
     ],
 )

@@ -9,6 +9,6 @@ from aiokwire.config import documents_options
 
 
 @documents_options()
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class AdminConfig(ClientConfig):
     """Every option of an admin client: those of `ClientConfig`."""

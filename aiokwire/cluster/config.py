@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
 
 from aiokwire.backoff import Backoff
 from aiokwire.config import (
     INT32_MAX,
-    convert_text,
     documents_options,
     require_bool,
     require_int,
@@ -19,6 +17,7 @@ from aiokwire.config import (
 )
 from aiokwire.errors import ConfigurationError
 from aiokwire.net import Address, ConnectionConfig, parse_addresses
+from aiokwire.security import SecurityConfig, SecurityOptions
 
 REBOOTSTRAP = "rebootstrap"
 NO_RECOVERY = "none"
@@ -45,8 +44,8 @@ _NOT_NEGATIVE = (
 
 
 @documents_options()
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ClientConfig:
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class ClientConfig(SecurityConfig):
     """Options of every client: cluster, timeouts, retries; times in milliseconds, sizes in bytes.
 
     A number, True or False may come as text, as environment variables have it.
@@ -95,20 +94,18 @@ class ClientConfig:
     connections."""
     receive_message_max_bytes: int = 100 * 1024 * 1024
     """The largest response that is accepted."""
-    security_protocol: str = "PLAINTEXT"
-    """Only "PLAINTEXT" so far: TLS and SASL are not supported yet."""
     allow_auto_create_topics: bool = False
     """Whether asking for an unknown topic may create it, where the broker allows that. Brokers before 0.11 decide
     alone."""
 
     def __post_init__(self) -> None:
-        convert_text(self)
+        super().__post_init__()
         if isinstance(self.bootstrap_servers, Mapping):
             raise ConfigurationError(
                 'bootstrap_servers must be "host:port" or a list of them, not a dict: options are keyword arguments '
                 'with underscores, bootstrap_servers="localhost:9092", client_id="billing"'
             )
-        parse_addresses(self.bootstrap_servers)
+        addresses = parse_addresses(self.bootstrap_servers)
         require_type("client_id", self.client_id, str, "a string")
         for name in _POSITIVE:
             require_number(name, getattr(self, name), minimum=1, maximum=INT32_MAX)
@@ -116,16 +113,14 @@ class ClientConfig:
             require_number(name, getattr(self, name), minimum=0, maximum=INT32_MAX)
         require_int("receive_message_max_bytes", self.receive_message_max_bytes, minimum=1024, maximum=INT32_MAX)
         require_bool("allow_auto_create_topics", self.allow_auto_create_topics)
-        if self.security_protocol != "PLAINTEXT":
-            raise ConfigurationError(
-                f'security_protocol must be "PLAINTEXT", not {self.security_protocol!r}: TLS and SASL are '
-                "not supported yet"
-            )
         if self.metadata_recovery_strategy not in (REBOOTSTRAP, NO_RECOVERY):
             raise ConfigurationError(
                 f"metadata_recovery_strategy must be {REBOOTSTRAP!r} or {NO_RECOVERY!r}, "
                 f"not {self.metadata_recovery_strategy!r}"
             )
+
+        if self.uses_sasl and not self.uses_tls:
+            self._warn_of_clear_text([address.host for address in addresses])
 
     @property
     def addresses(self) -> list[Address]:
@@ -171,7 +166,7 @@ class ClientConfig:
         )
 
 
-class ClientOptions(TypedDict, total=False):
+class ClientOptions(SecurityOptions, total=False):
     """Keyword options of every client for type checkers (PEP 692); defaults: see `ClientConfig`."""
 
     client_id: str
@@ -191,5 +186,4 @@ class ClientOptions(TypedDict, total=False):
     metadata_recovery_strategy: str
     metadata_recovery_rebootstrap_trigger_ms: float
     receive_message_max_bytes: int
-    security_protocol: str
     allow_auto_create_topics: bool

@@ -41,7 +41,7 @@ ACKED: Final = "acked"
 
 
 @documents_options()
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class ConsumerConfig(ClientConfig, Generic[K, V]):
     """Every option of a consumer; times in milliseconds, sizes in bytes.
 

@@ -32,7 +32,7 @@ FIRST_TRANSACTIONAL_PAUSE = 0.005
 
 
 @documents_options()
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class ProducerConfig(ClientConfig, Generic[K, V]):
     """Every option of a producer; times in milliseconds, sizes in bytes.
 

@@ -29,7 +29,7 @@ def test_options_become_seconds_and_addresses() -> None:
         ({"request_timeout_ms": 0}, "request_timeout_ms must be at least 1"),
         ({"request_timeout_ms": "5 s"}, "request_timeout_ms must be a number, not '5 s'"),
         ({"allow_auto_create_topics": "yes"}, "allow_auto_create_topics must be True or False, not 'yes'"),
-        ({"security_protocol": "SASL_SSL"}, "TLS and SASL are not supported yet"),
+        ({"security_protocol": "SASL_SSL"}, "'SASL_SSL' needs sasl_mechanism: one of PLAIN, "),
         ({"bootstrap_servers": {"bootstrap.servers": "a"}}, "not a dict: options are keyword arguments"),
         ({"retry_backoff_ms": -1}, "retry_backoff_ms must be at least 0"),
         ({"receive_message_max_bytes": 5}, "receive_message_max_bytes must be at least 1024"),

@@ -160,7 +160,7 @@ def test_a_stream_refuses_an_end() -> None:
         {"kafka.auto.offset.reset": "earliest"},
         {"kafka.fetch.min.bytes": "many"},
         {"kafka.fetch.max.bytes": "0"},
-        {"kafka.security.protocol": "SSL"},
+        {"kafka.security.protocol": "TLS"},
         {"subscribe": " , "},
     ],
 )
@@ -256,10 +256,9 @@ def test_serializers_cannot_be_given() -> None:
         parse_sink(SERVERS | {"kafka.value.serializer": "org.example.Custom"})
 
 
-def test_only_plaintext_is_accepted_and_other_security_options_are_refused() -> None:
+def test_options_of_tls_and_logins_become_the_clients() -> None:
     assert source(kafka__security__protocol="PLAINTEXT").consumer.security_protocol == "PLAINTEXT"
-    sink = parse_sink(SERVERS | {"topic": "orders", "kafka.security.protocol": "PLAINTEXT"})
-    assert sink.producer.security_protocol == "PLAINTEXT"
-    for name in ("kafka.security.protocol", "kafka.sasl.jaas.config", "kafka.ssl.truststore.location"):
-        with pytest.raises(ConfigurationError, match="TLS and SASL are not supported yet"):
-            source(**{name.replace(".", "__"): "SASL_SSL"})
+    sink = parse_sink(SERVERS | {"topic": "orders", "kafka.security.protocol": "SSL"})
+    assert sink.producer.uses_tls
+    with pytest.raises(ConfigurationError, match="ssl_truststore_location has no effect"):
+        source(kafka__ssl__truststore__location="/etc/ca.pem")
