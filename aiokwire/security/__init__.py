@@ -3,21 +3,51 @@
 config       the options of clients             consistency   their aliases and checks
 jaas         JAAS strings of the Java client    properties    its properties files
 placeholders  ${env:}, ${file:}, ${dir:}         secret        a value that no text shows
-sasl         the two sides of a SASL exchange
+sasl         the two sides of a SASL exchange   plain, scram, oauthbearer: mechanisms
+login        a client's mechanism, credentials  credentials   shared and refreshed
+jwt          JSON web tokens
 
 Used by `aiokwire.net` and the clients above it, and by the embedded broker.
 """
 
-from aiokwire.security.config import SecurityConfig, SecurityOptions
-from aiokwire.security.sasl import OAuthToken, SaslClient, SaslServer, UserPassword
-from aiokwire.security.secret import Secret
+from __future__ import annotations
 
-__all__ = [
-    "OAuthToken",
-    "SaslClient",
-    "SaslServer",
-    "Secret",
-    "SecurityConfig",
-    "SecurityOptions",
-    "UserPassword",
-]
+from typing import TYPE_CHECKING
+
+from aiokwire._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from aiokwire.security.config import SecurityConfig as SecurityConfig, SecurityOptions as SecurityOptions
+    from aiokwire.security.login import Login as Login, new_login as new_login
+    from aiokwire.security.oauthbearer import OAuthBearerServer as OAuthBearerServer
+    from aiokwire.security.plain import PlainServer as PlainServer
+    from aiokwire.security.sasl import (
+        OAuthToken as OAuthToken,
+        SaslClient as SaslClient,
+        SaslServer as SaslServer,
+        UserPassword as UserPassword,
+    )
+    from aiokwire.security.scram import (
+        ScramCredential as ScramCredential,
+        ScramServer as ScramServer,
+        is_password_of as is_password_of,
+        scram_credential as scram_credential,
+    )
+    from aiokwire.security.secret import (
+        Secret as Secret,
+        random_bytes as random_bytes,
+        random_text as random_text,
+    )
+else:
+    __all__, __getattr__, __dir__ = lazy_names(
+        globals(),
+        {
+            "security.config": "SecurityConfig SecurityOptions",
+            "security.login": "Login new_login",
+            "security.oauthbearer": "OAuthBearerServer",
+            "security.plain": "PlainServer",
+            "security.sasl": "OAuthToken SaslClient SaslServer UserPassword",
+            "security.scram": "ScramCredential ScramServer is_password_of scram_credential",
+            "security.secret": "Secret random_bytes random_text",
+        },
+    )

@@ -1,7 +1,13 @@
-"""A secret: a text that `repr`, `str`, formatting, logs and tracebacks do not show."""
+"""A secret: a text that `repr`, `str`, formatting, logs and tracebacks do not show.
+
+The only module that takes randomness from the operating system: a nonce or a salt must not follow
+from a seed. Code that needs reproducible runs accepts them as arguments.
+"""
 
 from __future__ import annotations
 
+import base64
+import secrets
 from typing import Final
 
 HIDDEN: Final = "***"
@@ -33,3 +39,13 @@ class Secret:
 
     def __bool__(self) -> bool:
         return bool(self._text)
+
+
+def random_bytes(count: int) -> bytes:
+    """Return random bytes that cannot be predicted, for salts and keys."""
+    return secrets.token_bytes(count)
+
+
+def random_text(count: int) -> str:
+    """Return `count` random bytes in URL-safe base64, for nonces and passwords."""
+    return base64.urlsafe_b64encode(random_bytes(count)).rstrip(b"=").decode()
