@@ -30,7 +30,9 @@ SEAMS = {
     r"\bcreate_server\(": {"broker/server.py"},
     r"(?<![\w.])(?<!def )(?<!int )open\(|\bshutil\.": {"broker/log/storage.py"},
     r"\bos\.(open|read|write|stat|listdir|scandir|remove|unlink|rename|replace|fsync)\(": {"broker/log/storage.py"},
-    r"\bos\.urandom|\buuid[14]\(|\bimport secrets|\brandom\.(?!Random\b)[a-z]\w*\(|\bSystemRandom": {"security/secret.py"},
+    r"\bos\.urandom|\buuid[14]\(|\bimport secrets|\brandom\.(?!Random\b)[a-z]\w*\(|\bSystemRandom": {
+        "security/secret.py"
+    },
 }
 # Audit events of the interpreter that reveal a bypass while a history is played.
 FORBIDDEN = {
