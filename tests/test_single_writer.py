@@ -24,7 +24,7 @@ HEADING = "## States and their owners"
 # Attributes of objects of other projects: exceptions, cancel scopes, types and futures.
 FOREIGN = {"__cause__", "deadline", "am_send", "_asyncio_future_blocking"}
 # Modules that build requests and responses may assign the fields of a message that is not sent yet.
-BUILDERS = re.compile(r"(?:^|/)(?:offset_requests\.py|requests\.py|handlers/.*)$")
+BUILDERS = re.compile(r"(?:^|/)(?:offset_requests\.py|requests\.py|throttling\.py|handlers/.*)$")
 
 
 class Row(NamedTuple):

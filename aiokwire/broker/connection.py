@@ -21,11 +21,13 @@ import anyio
 
 from aiokwire.broker.dispatch import Answer, Call, CloseConnection, FallSilent, read_call
 from aiokwire.broker.nodes import Endpoint, Node
+from aiokwire.broker.security import Usage
 from aiokwire.broker.state import BrokerState
+from aiokwire.broker.throttling import count_request, encode_throttled
 from aiokwire.broker.turns import REQUEST_COST
 from aiokwire.errors import ProtocolViolation
 from aiokwire.net import FrameReader, write_scattered
-from aiokwire.protocol import ApiKey, Response, encode_response
+from aiokwire.protocol import ApiKey, Buffer, Response, encode_response
 
 if TYPE_CHECKING:
     from aiokwire.broker.server import Server
@@ -45,6 +47,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def __init__(self, server: Server, state: BrokerState, node: Node, connection_id: int) -> None:
         self._server = server
         self._state = state
+        self._quotas = state.quotas
         self._node = node
         self.connection_id = connection_id
         self._reader = FrameReader(
@@ -64,6 +67,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._gone = False  # the client is: the queue is still handled, because acks=0 expects no response
         # The request that the driver waits for; until it is done no other is handled.
         self._waiting: tuple[Call, Awaitable[Answer]] | None = None
+        self._usage: Usage | None = None  # of the request being handled, while there are quotas
+        self._muted = False  # the wait is the pause of a throttled connection
         self._scope: anyio.CancelScope | None = None  # around a long poll: cancelled once the client is gone
         self._wake = anyio.Event()
         self.last_used = self._loop.time()
@@ -183,6 +188,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Answer a request or leave it to the driver; return the number of bytes encoded."""
         self.last_used = self._loop.time()
         answered = 0
+        if self._quotas.enabled:
+            self._usage = Usage(len(frame))
         try:
             call, work = read_call(
                 self._state, frame, peer=self.peer, local=self._local, connection_id=self.connection_id, node=self._node
@@ -191,6 +198,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             if result is None or isinstance(result, Response):
                 answered = self._answer(call, result)
             else:
+                if self._usage is not None:
+                    self._usage.wait()
                 self._waiting = (call, result)
                 self._wake.set()
         except (CloseConnection, ProtocolViolation) as error:
@@ -204,8 +213,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Write a response; return the number of bytes encoded for it, without records."""
         transport = self._transport
         if response is None or transport is None or transport.is_closing():  # or lost, which is reported a turn later
+            if self._usage is not None:
+                self._charge(call, self._usage, None, [])
             return 0
         chunks = encode_response(response, call.version, call.correlation_id)
+        if self._usage is not None:
+            chunks = self._charge(call, self._usage, response, chunks)
         if len(chunks) == 1:
             transport.write(chunks[0])
         elif sum(map(len, chunks)) <= JOIN_BELOW:
@@ -214,13 +227,27 @@ class ServerConnection(asyncio.BufferedProtocol):
             write_scattered(transport, chunks, WRITE_AHEAD)
         return len(chunks[0])
 
+    def _charge(self, call: Call, usage: Usage, response: Answer, chunks: list[Buffer]) -> list[Buffer]:
+        """Count a request for the quotas of its client; return its response, mute if throttled."""
+        self._usage = None
+        throttle_ms = count_request(call, usage, response, sum(map(len, chunks)))
+        if throttle_ms == 0 or self._gone:
+            return chunks
+        self._muted = True
+        self._waiting = (call, anyio.sleep(throttle_ms / 1000))
+        self._wake.set()
+        return encode_throttled(call, response, throttle_ms) or chunks
+
     async def drive(self) -> None:
         """Wait for requests that cannot be answered at once. Runs in the server's task group."""
         try:
             while True:
                 if self._waiting is not None:
-                    await self._finish(*self._waiting)
-                    self._waiting = None
+                    waiting = self._waiting
+                    await self._finish(*waiting)
+                    if self._waiting is not waiting:
+                        continue  # throttled: the pause comes next
+                    self._waiting, self._muted = None, False
                     self.last_used = self._loop.time()
                     self._pump()
                 elif self._closed or (self._gone and not self._queue):
@@ -235,7 +262,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     async def _finish(self, call: Call, awaitable: Awaitable[Answer]) -> None:
         try:
             with anyio.CancelScope() as scope:
-                if call.api in LONG_POLLS:
+                if self._muted or call.api in LONG_POLLS:
                     self._scope = scope
                     if self._gone:
                         scope.cancel()
@@ -269,6 +296,13 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._closed = True
         self._queue.clear()
         self._wake.set()
+
+    def refuse_after(self, seconds: float) -> None:
+        """Handle no request, and close after a pause: the address connects too often (KIP-612)."""
+        self._fall_silent()
+        if self._transport is not None:
+            self._transport.pause_reading()
+        self._loop.call_later(seconds, self.abort)
 
     def close(self) -> None:
         """Close once the pending responses are written."""

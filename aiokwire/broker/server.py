@@ -150,7 +150,19 @@ class Server:
             connection.abort()
             return
         self._connections[connection] = None
+        if self._state.quotas.enabled:
+            self._throttle(connection)
         self._tasks.start_soon(connection.drive)
+
+    def _throttle(self, connection: ServerConnection) -> None:
+        """Count a connection for the quota of its address (KIP-612)."""
+        host = connection.peer.rpartition(":")[0]
+        pause = self._state.quotas.count_connection(host) / 1000
+        if pause:
+            self._state.peer_log.warn(
+                connection.peer, f"its quota of new connections is exceeded; it is closed after {pause:.3f} s"
+            )
+            connection.refuse_after(pause)
 
     def lost(self, connection: ServerConnection) -> None:
         """Remove a closed connection."""

@@ -6,6 +6,7 @@ without a connection.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import random
@@ -20,7 +21,7 @@ from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.peers import PeerLog, UnreadAnswers
 from aiokwire.broker.producer_ids import ProducerIds
-from aiokwire.broker.security import SecurityStore
+from aiokwire.broker.security import ClientQuotas, SecurityStore
 from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.broker.transactions import TransactionCoordinator
@@ -77,6 +78,15 @@ class BrokerState:
         self.groups = GroupCoordinator(self.topics, configs, rng, self.offsets)
         self.transactions = TransactionCoordinator(self.topics, configs, self.producer_ids, self.offsets.on_marker)
         self.security = SecurityStore(storage)
+        self.quotas = ClientQuotas(
+            self.security,
+            lambda: asyncio.get_running_loop().time(),
+            windows=(configs.integer("quota.window.num"), configs.integer("quota.window.size.seconds")),
+            mutations=(
+                configs.integer("controller.quota.window.num"),
+                configs.integer("controller.quota.window.size.seconds"),
+            ),
+        )
         self.unread = UnreadAnswers()
         self.slices = Slices()
         self.peer_log = PeerLog()
@@ -113,6 +123,7 @@ class BrokerState:
         self.logs.open(wall_ms(), self.topics.read_ids)
         try:
             self.security.load()
+            self.quotas.load()
             self.topics.load()
             self.offsets.load(self.groups.take_in)
             self.transactions.load()

@@ -6,20 +6,25 @@ Adds partitions to topics; each topic succeeds or fails by itself.
 from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.throttling import mutation_quota, throttle_of
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.protocol.messages import create_partitions as messages
 
 MAX_PARTITIONS = 10_000
+STRICT_QUOTA_SINCE = 3  # version
 
 
 async def handle(request: messages.CreatePartitionsRequest, call: Call) -> messages.CreatePartitionsResponse:
     """Respond once the partitions are stored."""
     results = []
+    quota = mutation_quota(call, STRICT_QUOTA_SINCE)
     for wanted in request.topics:
         code, message = ErrorCode.NONE, None
         try:
             _check(call, wanted)
+            if quota is not None:
+                quota.record(wanted.count - len(call.state.topics.require(wanted.name).partitions))
             if not request.validate_only:
                 await call.state.topics.add_partitions_in_thread(call.state.topics.require(wanted.name), wanted.count)
         except BrokerError as error:
@@ -28,7 +33,7 @@ async def handle(request: messages.CreatePartitionsRequest, call: Call) -> messa
             code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
         results.append(messages.CreatePartitionsTopicResult(name=wanted.name, error_code=code, error_message=message))
     await call.state.topics.save()
-    return messages.CreatePartitionsResponse(results=results)
+    return messages.CreatePartitionsResponse(results=results, throttle_time_ms=throttle_of(quota, call))
 
 
 def refuse(

@@ -13,24 +13,28 @@ from collections import Counter
 
 from aiokwire.broker.configs import check_topic_configs, topic_keys
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.security import MutationQuota
+from aiokwire.broker.throttling import mutation_quota, throttle_of
 from aiokwire.broker.topics import Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ConfigurationError, StorageError
 from aiokwire.protocol.messages import create_topics as messages
 
 MAX_PARTITIONS = 10_000
+STRICT_QUOTA_SINCE = 6  # version
 
 
 async def handle(request: messages.CreateTopicsRequest, call: Call) -> messages.CreateTopicsResponse:
     """Respond once the topics are stored."""
     times = Counter(topic.name for topic in request.topics)
     results = []
+    quota = mutation_quota(call, STRICT_QUOTA_SINCE)
     for name in dict.fromkeys(topic.name for topic in request.topics):
         wanted = next(topic for topic in request.topics if topic.name == name)
         try:
             if times[name] > 1:
                 raise BrokerError(f"topic {name!r} is named twice in the request", code=ErrorCode.INVALID_REQUEST)
-            results.append(await _create_one(call, wanted, validate_only=request.validate_only))
+            results.append(await _create_one(call, wanted, quota, validate_only=request.validate_only))
         except BrokerError as error:
             results.append(_fault(name, error.code, str(error)))
         except ConfigurationError as error:
@@ -38,7 +42,7 @@ async def handle(request: messages.CreateTopicsRequest, call: Call) -> messages.
         except StorageError as error:
             results.append(_fault(name, ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
     await call.state.topics.save()
-    return messages.CreateTopicsResponse(topics=results)
+    return messages.CreateTopicsResponse(topics=results, throttle_time_ms=throttle_of(quota, call))
 
 
 def refuse(request: messages.CreateTopicsRequest, version: int, code: ErrorCode) -> messages.CreateTopicsResponse:
@@ -47,7 +51,7 @@ def refuse(request: messages.CreateTopicsRequest, version: int, code: ErrorCode)
 
 
 async def _create_one(
-    call: Call, wanted: messages.CreatableTopic, *, validate_only: bool
+    call: Call, wanted: messages.CreatableTopic, quota: MutationQuota | None, *, validate_only: bool
 ) -> messages.CreatableTopicResult:
     topics = call.state.topics
     topics.check_new(wanted.name)
@@ -55,6 +59,8 @@ async def _create_one(
     configs = {config.name: config.value for config in wanted.configs}
     check_topic_configs(configs)
     given = {name: value for name, value in configs.items() if value is not None}
+    if quota is not None:
+        quota.record(partitions)
     topic = (
         Topic(wanted.name, bytes(16), given)
         if validate_only

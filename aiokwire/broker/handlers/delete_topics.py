@@ -10,15 +10,20 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import find_topic
+from aiokwire.broker.security import MutationQuota
+from aiokwire.broker.throttling import mutation_quota, throttle_of
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import StorageError
+from aiokwire.errors import BrokerError, StorageError
 from aiokwire.protocol.messages import delete_topics as messages
+
+STRICT_QUOTA_SINCE = 5  # version
 
 
 async def handle(request: messages.DeleteTopicsRequest, call: Call) -> messages.DeleteTopicsResponse:
     """Respond once the deletion is stored."""
-    responses = [await _delete_one(call, topic) for topic in _wanted(request, call.version)]
-    return messages.DeleteTopicsResponse(responses=responses)
+    quota = mutation_quota(call, STRICT_QUOTA_SINCE)
+    responses = [await _delete_one(call, topic, quota) for topic in _wanted(request, call.version)]
+    return messages.DeleteTopicsResponse(responses=responses, throttle_time_ms=throttle_of(quota, call))
 
 
 def refuse(request: messages.DeleteTopicsRequest, version: int, code: ErrorCode) -> messages.DeleteTopicsResponse:
@@ -37,14 +42,20 @@ def _wanted(request: messages.DeleteTopicsRequest, version: int) -> list[message
     return [messages.DeleteTopicState(name=name) for name in request.topic_names]
 
 
-async def _delete_one(call: Call, wanted: messages.DeleteTopicState) -> messages.DeletableTopicResult:
+async def _delete_one(
+    call: Call, wanted: messages.DeleteTopicState, quota: MutationQuota | None
+) -> messages.DeletableTopicResult:
     topic, code = find_topic(call, wanted.name, wanted.topic_id)
     message = None
     if topic is not None and not call.state.configs.boolean("delete.topic.enable"):
         code, message = ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"
     elif topic is not None:
         try:
+            if quota is not None:
+                quota.record(len(topic.partitions))
             await call.state.delete_topic(topic)
+        except BrokerError as error:
+            code, message = error.code, str(error)
         except StorageError as error:
             code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
     name = topic.name if topic is not None else wanted.name

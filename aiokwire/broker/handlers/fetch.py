@@ -128,6 +128,9 @@ async def _more_came(partitions: list[Partition], missing: int) -> None:
 
 def _serve(plan: FetchPlan, request: messages.FetchRequest, call: Call) -> list[Served]:
     most = call.state.configs.integer("fetch.max.bytes")
+    if call.state.quotas.enabled:
+        quota = call.state.quotas.fetch_limit(call.principal.name, call.client_id or "")
+        most = most if quota is None else min(most, quota)
     limits = _Limits(min(request.max_bytes, most, call.state.unread.room()))
     committed = request.isolation_level == READ_COMMITTED
     return [_serve_row(row, call, limits, committed=committed) for row in plan.rows]
