@@ -7,8 +7,7 @@ import random
 
 import anyio
 
-from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, RequestTimedOut
+from aiokwire.errors import RequestTimedOut
 
 LOGGED_ATTEMPTS = (1, 5, 20)
 
@@ -31,7 +30,7 @@ class Backoff:
         self._jitter = jitter
         self._rng = rng
         self.attempts = 0  # delays since the last reset
-        self.had_storage_error = False  # since the last reset
+        self._has_warned = False  # since the last reset
 
     def next(self) -> float:
         """Return the next delay."""
@@ -45,17 +44,15 @@ class Backoff:
         """Whether to log this attempt: the first, the 5th, the 20th, and every 100th."""
         return self.attempts in LOGGED_ATTEMPTS or self.attempts % 100 == 0
 
-    def is_first_storage_error(self, error: BaseException) -> bool:
-        """Whether `error` is the first KAFKA_STORAGE_ERROR since a reset: disks may stay full."""
-        if self.had_storage_error or not isinstance(error, BrokerError):
-            return False
-        self.had_storage_error = error.code is ErrorCode.KAFKA_STORAGE_ERROR
-        return self.had_storage_error
+    def take_warning(self) -> bool:
+        """Return True once between resets: a failure that may last is a WARNING in one line."""
+        has_warned, self._has_warned = self._has_warned, True
+        return not has_warned
 
     def reset(self) -> None:
         """Start again with the initial delay, after a success."""
         self.attempts = 0
-        self.had_storage_error = False
+        self._has_warned = False
 
 
 class Deadline:

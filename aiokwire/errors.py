@@ -334,6 +334,11 @@ def error_for(
     return _class_of(known)(message, code=known, topic=topic, partition=partition, request=request)
 
 
+def is_disk_error(error: BaseException) -> bool:
+    """Whether a broker cannot use the disk of a partition, which may last: a full disk."""
+    return isinstance(error, BrokerError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
 def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed later: no response came, or a retriable code."""
     return isinstance(error, (ConnectionFailed, RequestTimedOut)) or (

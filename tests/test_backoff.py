@@ -19,6 +19,13 @@ def test_delays_double_up_to_the_maximum_within_the_jitter() -> None:
     assert backoff.next() <= 0.12
 
 
+def test_one_warning_is_due_until_a_success() -> None:
+    backoff = Backoff(0.1, 1.0, rng=random.Random(1))
+    assert [backoff.take_warning() for _ in range(3)] == [True, False, False]
+    backoff.reset()
+    assert backoff.take_warning()
+
+
 def test_weeks_of_retries_do_not_overflow() -> None:
     backoff = Backoff(0.1, 1.0, rng=random.Random(1))
     backoff.attempts = 10**9

@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 
 from aiokwire._text import printable
 from aiokwire.cluster import Client, Cluster, failure_level
-from aiokwire.errors import BrokerError, KafkaError, error_for, is_transient
+from aiokwire.errors import BrokerError, KafkaError, error_for, is_disk_error, is_transient
 from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.coordinator_client import CoordinatorClient
 from aiokwire.group.heartbeats import HeartbeatScheduler, HeartbeatSource
@@ -257,11 +257,11 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         return event
 
     async def _pause_before_retry(self, error: KafkaError, why: str, level: int) -> None:
-        """Log `why` and pause. Until the next success one line is a WARNING: the first storage
-        error, or a late refusal."""
+        """Log `why` and pause. Until the next success one line is a WARNING: of the first disk
+        error, or of a late refusal."""
         pause = self._backoff.next()
         is_lasting = self._backoff.attempts == WARNED_ATTEMPT and level == logging.INFO
-        if self._backoff.is_first_storage_error(error) or (is_lasting and not self._backoff.had_storage_error):
+        if (is_disk_error(error) or is_lasting) and self._backoff.take_warning():
             level = logging.WARNING
         logger.log(level, "%s, retrying in %.3f s", why, pause)
         await self._client.pause(pause)

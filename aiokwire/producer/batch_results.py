@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from aiokwire.backoff import Backoff
 from aiokwire.cluster import Client
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, DeliveryFailed, KafkaError, RecordRejected, RetriableError, UnsupportedVersion
+from aiokwire.errors import (
+    BrokerError,
+    DeliveryFailed,
+    KafkaError,
+    RecordRejected,
+    RetriableError,
+    UnsupportedVersion,
+    is_disk_error,
+)
 from aiokwire.errors import error_for as broker_error
 from aiokwire.events import Events
 from aiokwire.producer import planning
@@ -166,7 +174,8 @@ class BatchResults:
             self.give_up(partition, batch, self._transactions.ended)
             return
         batch.set_last_error(error)
-        if self._backoff_of(partition).is_first_storage_error(error):
+        backoff = self._backoff_of(partition)
+        if is_disk_error(error) and backoff.take_warning():
             logger.warning("%s; retrying", error)
         now = asyncio.get_running_loop().time()
         if now >= batch.deadline:
@@ -174,7 +183,7 @@ class BatchResults:
             return
         partition.put_back(batch)
         if partition.retry_at <= now:  # batches that fail together count as one failure
-            partition.hold(now + self._backoff_of(partition).next())
+            partition.hold(now + backoff.next())
         if refresh:
             self._topics.refresh(partition.topic, str(error))
         self._requeue(partition, partition.retry_at)
