@@ -18,7 +18,7 @@ ROOT = pathlib.Path(aiokwire.__file__).parent
 # The packages that each package may import, besides itself and the root modules.
 ROOT_MODULES = {
     "_lazy", "_text", "_version", "backoff", "clock", "config", "error_codes", "errors", "events", "hooks",
-    "loop_timer", "machine", "option_advice", "repeats", "threads", "types", "units", "watchdog",
+    "loop_timer", "machine", "option_advice", "threads", "types", "units", "watchdog",
 }  # fmt: skip
 MAY_IMPORT = {
     "protocol": set(),
@@ -40,7 +40,7 @@ MAY_IMPORT = {
 ROOT_MAY_IMPORT = {
     "error_codes": set(),
     "errors": {"_text", "error_codes"},
-    "backoff": {"errors", "error_codes"},
+    "backoff": {"errors"},
     "config": {"errors"},
     "machine": {"errors"},
     "types": {"_text", "errors"},

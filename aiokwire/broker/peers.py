@@ -1,6 +1,7 @@
-"""Limits on peers: the warnings about them, and the memory of responses that they do not read.
+"""Limits on what peers cause: lines in the log, and the memory of responses that they do not read.
 
-Warnings are a few per address and minute: a hostile client must not fill the disk.
+Warnings are a few per address and minute: a hostile client must not fill the disk. An error that
+lasts, such as a full disk, meets every request: it is logged on change and every 30 seconds.
 
 Kafka sends records straight from files, so an unread response costs it nothing; here it is
 buffered. A connection with an unread response handles no further request: each holds at most one.
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 PER_WINDOW = 5  # lines for one address
 WINDOW = 60.0  # seconds
+REPEAT_AFTER = 30.0  # seconds until an unchanged error is logged again
+MOST_SUBJECTS = 1000  # whose last error is kept
 MOST_ADDRESSES = 1000  # that have their own count; the others share one
 _OTHERS = "other addresses"
 LIMIT = 256 << 20  # bytes
@@ -59,6 +62,24 @@ class PeerLog:
                     count - PER_WINDOW,
                     WINDOW,
                 )
+
+
+class LastingErrors:
+    """Logs errors of requests that may last: on change, and every 30 seconds."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[str, float]] = {}  # text and time of the last line, by subject
+
+    def log(self, logger: logging.Logger, subject: str, error: Exception) -> None:
+        """Log an ERROR about `subject`, such as a group or a partition, unless it only repeats."""
+        now = asyncio.get_running_loop().time()
+        text, logged_at = self._last.get(subject, ("", 0.0))
+        if text == str(error) and now - logged_at < REPEAT_AFTER:
+            return
+        if len(self._last) >= MOST_SUBJECTS:
+            self._last.clear()
+        self._last[subject] = (str(error), now)
+        logger.error("%s: %s", subject, error)
 
 
 class SlowReader(Protocol):

@@ -19,7 +19,7 @@ from aiokwire.broker.groups import GroupCoordinator
 from aiokwire.broker.log import LogConfig, LogManager, Storage, Work
 from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
-from aiokwire.broker.peers import PeerLog, UnreadAnswers
+from aiokwire.broker.peers import LastingErrors, PeerLog, UnreadAnswers
 from aiokwire.broker.producer_ids import ProducerIds
 from aiokwire.broker.security import ClientQuotas, SecurityStore
 from aiokwire.broker.topic_registry import TopicRegistry
@@ -75,7 +75,8 @@ class BrokerState:
         self.topics = TopicRegistry(storage, self.logs, configs, rng, place=self.nodes.place)
         self.producer_ids = ProducerIds(storage)
         self.offsets = OffsetStore(self.topics, configs)
-        self.groups = GroupCoordinator(self.topics, configs, rng, self.offsets)
+        self.lasting_errors = LastingErrors()
+        self.groups = GroupCoordinator(self.topics, configs, rng, self.offsets, self.lasting_errors)
         self.transactions = TransactionCoordinator(self.topics, configs, self.producer_ids, self.offsets.on_marker)
         self.security = SecurityStore(storage)
         self.quotas = ClientQuotas(

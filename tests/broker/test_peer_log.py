@@ -1,15 +1,17 @@
-"""Warnings about bad peers: escaped, and a few for each address and minute."""
+"""Lines that peers cause in the log: escaped, a few for each address, lasting errors on change."""
 
 from __future__ import annotations
 
 import logging
 import struct
 
+import anyio
 import pytest
 
 from aiokwire.broker import Broker
-from aiokwire.broker.peers import MOST_ADDRESSES, PER_WINDOW, PeerLog
+from aiokwire.broker.peers import MOST_ADDRESSES, MOST_SUBJECTS, PER_WINDOW, REPEAT_AFTER, LastingErrors, PeerLog
 from tests.broker.raw import RawClient, batch, produce_request
+from tests.simulation.loop import SimLoop, run
 
 
 async def test_one_address_gets_five_lines_and_then_a_sum(caplog: pytest.LogCaptureFixture) -> None:
@@ -57,3 +59,33 @@ async def test_names_in_requests_cannot_forge_a_line_of_the_log(
     [record] = caplog.records
     assert record.getMessage().isprintable()
     assert r"\x1b[31mred\r\nFAKE LOG LINE\x00\u202e" in record.getMessage()
+
+
+LASTING = logging.getLogger("tests.lasting")
+
+
+async def test_a_lasting_error_is_logged_on_change_and_for_each_subject(caplog: pytest.LogCaptureFixture) -> None:
+    errors = LastingErrors()
+    for group, cause in [("g", "full"), ("g", "full"), ("h", "full"), ("g", "broken"), ("g", "broken"), ("g", "full")]:
+        errors.log(LASTING, f"group {group!r}", OSError(cause))
+    assert caplog.messages == ["group 'g': full", "group 'h': full", "group 'g': broken", "group 'g': full"]
+
+
+def test_a_lasting_error_is_logged_again_after_a_pause(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        errors = LastingErrors()
+        for _ in range(3):
+            for _ in range(2):
+                errors.log(LASTING, "group 'g'", OSError("full"))
+            await anyio.sleep(REPEAT_AFTER)
+
+    run(SimLoop(seed=1), scenario())
+    assert len(caplog.messages) == 3
+
+
+async def test_the_subjects_of_lasting_errors_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    errors = LastingErrors()
+    for number in range(3 * MOST_SUBJECTS):
+        errors.log(LASTING, f"group {number}", OSError("full"))
+    assert len(errors._last) <= MOST_SUBJECTS
+    assert len(caplog.messages) == 3 * MOST_SUBJECTS

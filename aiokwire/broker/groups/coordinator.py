@@ -11,6 +11,7 @@ deadlines change groups on the loop, without waiting.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
@@ -28,15 +29,15 @@ from aiokwire.broker.groups.context import Due, GroupContext, Key, Timers
 from aiokwire.broker.groups.requests import Committer, Join, Joined, Leaver, Reply, Sync, Synced, too_long
 from aiokwire.broker.groups.states import ClassicEvent, ClassicState, ConsumerState
 from aiokwire.broker.offsets import OffsetStore
+from aiokwire.broker.peers import LastingErrors
 from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
 from aiokwire.records import RecordBatch
-from aiokwire.repeats import unrepeated_logger
 from aiokwire.types import TopicPartition
 
-logger = unrepeated_logger(__name__)
+logger = logging.getLogger(__name__)
 
 Group = ClassicGroup | ConsumerGroup
 A = TypeVar("A")
@@ -46,10 +47,18 @@ B = TypeVar("B")
 class GroupCoordinator:
     """Every group that has or had members."""
 
-    def __init__(self, topics: TopicRegistry, configs: BrokerConfigs, rng: random.Random, offsets: OffsetStore) -> None:
+    def __init__(
+        self,
+        topics: TopicRegistry,
+        configs: BrokerConfigs,
+        rng: random.Random,
+        offsets: OffsetStore,
+        lasting_errors: LastingErrors,
+    ) -> None:
         self._topics = topics
         self._configs = configs
         self._offsets = offsets
+        self._lasting_errors = lasting_errors
         self._groups: dict[str, Group] = {}
         self._loading: set[str] = set()  # moved to a node that has not loaded them yet
         self._timers = Timers(self._on_timer)
@@ -133,7 +142,7 @@ class GroupCoordinator:
             elif group is not None:
                 self._consumer.unload(group)
             self._loading.add(group_id)
-            self._timers.set(Key(Due.LOAD, group_id), seconds)
+            self._timers.set(Key(Due.LOAD, group_id), seconds * 1000)
 
     def _load(self, group_id: str) -> None:
         only = frozenset({group_id})
@@ -148,7 +157,7 @@ class GroupCoordinator:
         try:
             self._act_on(key)
         except StorageError as error:
-            logger.error("group %r: %s", key.group_id, error)
+            self._lasting_errors.log(logger, f"group {key.group_id!r}", error)
         except Exception:
             logger.exception("group %r: handling its deadline %s failed in the broker", key.group_id, key.due.name)
 
@@ -185,7 +194,7 @@ class GroupCoordinator:
             return refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
         def unavailable(error: StorageError) -> A:
-            logger.error("group %r: %s", group_id, error)
+            self._lasting_errors.log(logger, f"group {group_id!r}", error)
             return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
         return self._offsets.run(group_id, action, unavailable)

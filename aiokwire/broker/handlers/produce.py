@@ -16,6 +16,7 @@ event loop is handled in slices: changes of topics and nodes in between affect i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Iterator
 from typing import NamedTuple
 
@@ -34,11 +35,10 @@ from aiokwire.errors import BrokerError, StorageError
 from aiokwire.protocol import Buffer
 from aiokwire.protocol.messages import produce as messages
 from aiokwire.records import RecordBatch
-from aiokwire.repeats import unrepeated_logger
 from aiokwire.threads import run_in_thread
 from aiokwire.types import TopicPartition
 
-logger = unrepeated_logger(__name__)
+logger = logging.getLogger(__name__)
 
 ALL_IN_SYNC = -1
 NO_ANSWER = 0
@@ -210,7 +210,7 @@ def _continue(
     response = _append(request, call, targets)
     for log in logs:
         if log.flush_needed:
-            return _after_flushing(response, logs)
+            return _after_flushing(response, call, logs)
     return response
 
 
@@ -229,27 +229,30 @@ async def _after_naming(
     try:
         await call.state.topics.save()
     except StorageError as error:
-        logger.error("%s", error)  # the append fails as well, or works and the next one retries this
-    return await _after_flushing(_append(request, call, targets), logs)
+        # The append fails as well, or works and the next one retries this.
+        call.state.lasting_errors.log(logger, "the ids of topics", error)
+    return await _after_flushing(_append(request, call, targets), call, logs)
 
 
-async def _after_flushing(response: messages.ProduceResponse, logs: list[PartitionLog]) -> messages.ProduceResponse:
+async def _after_flushing(
+    response: messages.ProduceResponse, call: Call, logs: list[PartitionLog]
+) -> messages.ProduceResponse:
     unflushed = [log for log in logs if log.flush_needed]
     if len(unflushed) == 1:
-        await _flush(response, unflushed[0])
+        await _flush(response, call, unflushed[0])
     elif unflushed:
         async with anyio.create_task_group() as tasks:
             for log in unflushed:
-                tasks.start_soon(_flush, response, log)
+                tasks.start_soon(_flush, response, call, log)
     return response
 
 
-async def _flush(response: messages.ProduceResponse, log: PartitionLog) -> None:
+async def _flush(response: messages.ProduceResponse, call: Call, log: PartitionLog) -> None:
     """Wait until the appended records are flushed; waiting requests share a flush."""
     try:
         await log.flush_upto(log.end_offset, wall_ms)
     except StorageError as error:
-        logger.error("%s[%d]: %s", log.topic, log.partition, error)
+        call.state.lasting_errors.log(logger, f"{log.topic}[{log.partition}]", error)
         _mark_unflushed(response, log)
 
 
@@ -336,7 +339,7 @@ def _append_partition(
     except BrokerError as error:
         return _fault(call, partition.index, error.code, str(error))
     except StorageError as error:
-        logger.error("%s[%d]: %s", topic.name, partition.index, error)
+        call.state.lasting_errors.log(logger, f"{topic.name}[{partition.index}]", error)
         return _fault(call, partition.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     if not info.is_duplicate:
         partition.appended(len(checked.data))
