@@ -118,6 +118,10 @@ def _claiming_append_time() -> bytes:
         (batch([b"a"], timestamp=wall_ms() + 2 * 3_600_000), ErrorCode.INVALID_TIMESTAMP),
         (batch([b"x" * 1_100_000]), ErrorCode.MESSAGE_TOO_LARGE),
     ],
+    ids=(
+        "none", "empty", "text", "damaged", "two batches", "a tail", "old format", "control", "count above",
+        "count below", "append time", "transactional", "future", "too large",
+    ),
 )  # fmt: skip
 async def test_what_may_not_be_appended_is_refused_by_its_code(
     client: RawClient, records: bytes | None, code: ErrorCode
