@@ -219,6 +219,10 @@ class BrokerConfigs:
         assert isinstance(number, int), name
         return number
 
+    def seconds(self, name: str) -> float:
+        """Return the value in force of a broker config in milliseconds, in seconds."""
+        return self.integer(name) / 1000
+
     def boolean(self, name: str) -> bool:
         """Return the value in force of a boolean broker config."""
         return bool(self._parsed(name))

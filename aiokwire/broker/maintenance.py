@@ -31,23 +31,23 @@ class Maintenance:
         self._state = state
         self._listeners = listeners
         configs = state.configs
-        self._idle = configs.integer("connections.max.idle.ms") / 1000
+        self._idle = configs.seconds("connections.max.idle.ms")
         self._chores: list[tuple[float, Callable[[], Awaitable[None]]]] = [
             (BEAT, self._flush),
-            (configs.integer("log.retention.check.interval.ms") / 1000, self._retain),
+            (configs.seconds("log.retention.check.interval.ms"), self._retain),
             (BEAT, self._delete_files),
-            (configs.integer("log.flush.offset.checkpoint.interval.ms") / 1000, self._checkpoint),
+            (configs.seconds("log.flush.offset.checkpoint.interval.ms"), self._checkpoint),
             (EXPIRY_INTERVAL, self._expire),
             (BEAT, self._finish_transactions),
             (
-                configs.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms") / 1000,
+                configs.seconds("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
                 self._abort_transactions,
             ),
             (
-                configs.integer("transaction.remove.expired.transaction.cleanup.interval.ms") / 1000,
+                configs.seconds("transaction.remove.expired.transaction.cleanup.interval.ms"),
                 self._expire_transactional_ids,
             ),
-            (configs.integer("offsets.retention.check.interval.ms") / 1000, self._expire_offsets),
+            (configs.seconds("offsets.retention.check.interval.ms"), self._expire_offsets),
             (max(BEAT, min(self._idle / 4, 30.0)), self._reap),
         ]
 

@@ -469,7 +469,7 @@ class Client(Owner):
     def _overdue(self) -> bool:
         """Whether refreshes have failed beyond `metadata_recovery_rebootstrap_trigger_ms`."""
         updated = self.metadata.updated_at
-        limit = self.config.metadata_recovery_rebootstrap_trigger_ms / 1000
+        limit = self.config.metadata_recovery_rebootstrap_trigger
         failing = self.metadata.last_error is not None and self.config.metadata_recovery_strategy == REBOOTSTRAP
         return failing and updated is not None and anyio.current_time() - updated >= limit
 

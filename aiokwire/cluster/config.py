@@ -152,15 +152,45 @@ class ClientConfig(SecurityConfig):
         """In seconds."""
         return self.default_api_timeout_ms / 1000
 
+    @property
+    def metadata_min_interval(self) -> float:
+        """In seconds."""
+        return self.metadata_min_interval_ms / 1000
+
+    @property
+    def metadata_max_idle(self) -> float:
+        """In seconds."""
+        return self.metadata_max_idle_ms / 1000
+
+    @property
+    def metadata_recovery_rebootstrap_trigger(self) -> float:
+        """In seconds."""
+        return self.metadata_recovery_rebootstrap_trigger_ms / 1000
+
+    @property
+    def connections_max_idle(self) -> float:
+        """In seconds."""
+        return self.connections_max_idle_ms / 1000
+
+    def connection_setup_timeout(self, failures: int) -> float:
+        """Seconds for an attempt to connect after `failures` in a row (KIP-601)."""
+        grown = self.socket_connection_setup_timeout_ms * 2.0 ** min(failures, 30)
+        limit = max(self.socket_connection_setup_timeout_ms, self.socket_connection_setup_timeout_max_ms)
+        return min(grown, limit) / 1000
+
     def new_backoff(self, rng: random.Random) -> Backoff:
         """Return pauses between retries, from `retry_backoff_ms` to `retry_backoff_max_ms`."""
         return Backoff(self.retry_backoff_ms / 1000, self.retry_backoff_max_ms / 1000, rng=rng)
+
+    def new_reconnect_backoff(self, rng: random.Random) -> Backoff:
+        """Return pauses between attempts to connect: `reconnect_backoff_ms` and `_max_ms`."""
+        return Backoff(self.reconnect_backoff_ms / 1000, self.reconnect_backoff_max_ms / 1000, rng=rng)
 
     @property
     def connection(self) -> ConnectionConfig:
         """The options of one connection."""
         return ConnectionConfig(
-            setup_timeout=self.socket_connection_setup_timeout_ms / 1000,
+            setup_timeout=self.connection_setup_timeout(failures=0),
             request_timeout=self.request_timeout,
             max_frame_size=self.receive_message_max_bytes,
         )

@@ -46,8 +46,8 @@ class Metadata:
         self._ask = ask
         self._hooks = hooks
         self._schedule = RefreshSchedule(
-            min_interval=config.metadata_min_interval_ms / 1000,
-            max_age=config.metadata_max_age_ms / 1000,
+            min_interval=config.metadata_min_interval,
+            max_age=config.metadata_max_age,
             backoff=backoff,
         )
         self._wanted: dict[str, float] = {}  # topic to the time of the last call that named it
@@ -97,7 +97,7 @@ class Metadata:
         """Return topics to request, None for all; drop those unnamed for `metadata_max_idle_ms`."""
         if self._everything:
             return None
-        oldest = anyio.current_time() - self._config.metadata_max_idle_ms / 1000
+        oldest = anyio.current_time() - self._config.metadata_max_idle
         for topic in [topic for topic, at in self._wanted.items() if at < oldest]:
             del self._wanted[topic]
         return sorted(self._pinned.union(self._wanted))

@@ -229,8 +229,7 @@ class Nodes:
         return slot
 
     def _new_backoff(self) -> Backoff:
-        config = self._config
-        return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, rng=self._rng)
+        return self._config.new_reconnect_backoff(self._rng)
 
     def _note_loss(self, slot: Slot) -> None:
         """Handle a lost connection: without any response a failure, otherwise replaced at once."""
@@ -340,11 +339,8 @@ class Nodes:
 
     def _setup_timeout(self, slot: Slot) -> float:
         """Return an attempt's timeout: grows with consecutive failures, with jitter (KIP-601)."""
-        config = self._config
-        grown = config.socket_connection_setup_timeout_ms * 2.0 ** min(slot.failures, 30)
-        limit = max(config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms)
         spread = self._rng.uniform(0.8, 1.2) if slot.failures else 1.0
-        return min(grown, limit) * spread / 1000
+        return self._config.connection_setup_timeout(slot.failures) * spread
 
     def new_connection(self, address: Address, node_id: int | None, *, unseen: bool = False) -> Connection:
         """Return a new connection with this client's options.
@@ -465,7 +461,7 @@ class Nodes:
 
     async def reap(self) -> None:
         """Close idle connections, until cancelled."""
-        limit = self._config.connections_max_idle_ms / 1000
+        limit = self._config.connections_max_idle
         while True:
             now = anyio.current_time()
             oldest = now

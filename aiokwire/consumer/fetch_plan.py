@@ -85,6 +85,11 @@ class FetchPlan:
     min_bytes: int
 
     @property
+    def max_wait(self) -> float:
+        """`max_wait_ms` in seconds."""
+        return self.max_wait_ms / 1000
+
+    @property
     def is_brief(self) -> bool:
         return self.max_wait_ms <= BRIEF_WAIT_MS
 

@@ -307,15 +307,14 @@ class Fetcher:
     async def _ask(
         self, lane: BrokerLane, connection: Connection, plan: FetchPlan, request: fetch.FetchRequest, version: int
     ) -> fetch.FetchResponse:
-        max_wait = plan.max_wait_ms / 1000
-        timeout = self._config.request_timeout + max_wait
+        timeout = self._config.request_timeout + plan.max_wait
         lane.plan = plan
         lane.asked_at = asyncio.get_running_loop().time()
         self._reserved += plan.max_bytes
         for asked in plan.asked:
             asked.state.attempt.start()
         try:
-            with OverdueTimer(max_wait, lambda: self._on_overdue(lane)):
+            with OverdueTimer(plan.max_wait, lambda: self._on_overdue(lane)):
                 return await connection.request(request, version=version, timeout=timeout)
         finally:
             lane.plan = None

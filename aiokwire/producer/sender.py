@@ -158,7 +158,7 @@ class Sender:
         self._codec = config.codec
         self._acks = config.acknowledgements
         self._transactional_id = config.transactional_id
-        self._timeout = config.request_timeout_ms / 1000
+        self._timeout = config.request_timeout
         self._connection: Connection | None = None
         self._wake = anyio.Event()
         self._busy = False  # the task sends, not `pump`

@@ -25,8 +25,8 @@ from aiokwire.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
-NEW_MEMBER_TIMEOUT = 300.0  # seconds that a member may wait in its first join (a constant in Java, too)
-LEAST_WAIT = 1.0  # seconds between two checks for static members that have not come back
+NEW_MEMBER_TIMEOUT_MS = 300_000  # that a member may wait in its first join (a constant in Java, too)
+LEAST_WAIT_MS = 1000  # between two checks for static members that have not come back
 _REBALANCES_FROM = frozenset({ClassicState.EMPTY, ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE})
 
 
@@ -67,7 +67,7 @@ class ClassicProtocol:
             self._replace_static(group, member_id, asked, reply)
         elif asked.instance_id is None and asked.needs_known_id:
             group.pending[member_id] = None
-            self._timers.set(Key(Due.PENDING, group.group_id, member_id), asked.session_timeout_ms / 1000)
+            self._timers.set(Key(Due.PENDING, group.group_id, member_id), asked.session_timeout_ms)
             reply.give(Joined(ErrorCode.MEMBER_ID_REQUIRED, member_id))
         else:
             self._add(group, member_id, asked, reply)
@@ -84,7 +84,7 @@ class ClassicProtocol:
         )
         member.wait_join(reply)
         group.add(member, asked.protocol_type)
-        self._timers.set(Key(Due.SESSION, group.group_id, member_id), NEW_MEMBER_TIMEOUT)
+        self._timers.set(Key(Due.SESSION, group.group_id, member_id), NEW_MEMBER_TIMEOUT_MS)
         self._rebalance(group)
 
     def _rejoin(self, group: ClassicGroup, member: ClassicMember, asked: Join, reply: Reply[Joined]) -> None:
@@ -149,13 +149,13 @@ class ClassicProtocol:
             return
         self._complete_if_all_joined(group)
         if group.state is ClassicState.PREPARING_REBALANCE:
-            self._timers.set(Key(Due.JOIN, group.group_id), group.rebalance_timeout_ms / 1000)
+            self._timers.set(Key(Due.JOIN, group.group_id), group.rebalance_timeout_ms)
 
     def _wait_for_first_members(self, group: ClassicGroup) -> None:
         assert group.initial_ms is not None
         delay_ms = min(max(self._context.configs.integer("group.initial.rebalance.delay.ms"), 0), group.initial_ms)
         group.begin_initial_wait(delay_ms)
-        self._timers.set(Key(Due.JOIN, group.group_id), delay_ms / 1000)
+        self._timers.set(Key(Due.JOIN, group.group_id), delay_ms)
 
     def _complete_if_all_joined(self, group: ClassicGroup) -> None:
         if group.state is ClassicState.PREPARING_REBALANCE and group.initial_ms is None and group.all_joined:
@@ -179,8 +179,7 @@ class ClassicProtocol:
                 self._drop(group, member)
         if group.members and not group.elect():
             # Only static members, none of which has come back: they have time until their sessions end.
-            seconds = max(group.rebalance_timeout_ms / 1000, LEAST_WAIT)
-            self._timers.set(Key(Due.JOIN, group.group_id), seconds)
+            self._timers.set(Key(Due.JOIN, group.group_id), max(group.rebalance_timeout_ms, LEAST_WAIT_MS))
             return
         group.begin_generation()
         if not group.members:
@@ -192,7 +191,7 @@ class ClassicProtocol:
             member.end_first_join()
             self.hear(group, member)
             member.answer_join(group.joined(member))
-        self._timers.set(Key(Due.SYNC, group.group_id), group.rebalance_timeout_ms / 1000)
+        self._timers.set(Key(Due.SYNC, group.group_id), group.rebalance_timeout_ms)
 
     # --- sync ---------------------------------------------------------------------------------------------------------
 
@@ -251,7 +250,7 @@ class ClassicProtocol:
 
     def hear(self, group: ClassicGroup, member: ClassicMember) -> None:
         """Restart a member's session timeout."""
-        self._timers.set(Key(Due.SESSION, group.group_id, member.member_id), member.session_timeout_ms / 1000)
+        self._timers.set(Key(Due.SESSION, group.group_id, member.member_id), member.session_timeout_ms)
 
     def leave(self, group: ClassicGroup, leavers: Sequence[Leaver]) -> list[ErrorCode]:
         """LeaveGroup, one code for each. Tools name a static member by its instance only."""

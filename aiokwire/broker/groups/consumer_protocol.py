@@ -300,12 +300,12 @@ class ConsumerProtocol:
         if member.state is not ReconciliationState.UNREVOKED_PARTITIONS:
             self._timers.cancel(key)
         elif member.placed != before.placed:
-            self._timers.set(key, member.rebalance_timeout_ms / 1000)
+            self._timers.set(key, member.rebalance_timeout_ms)
 
     def hear(self, group: ConsumerGroup, member_id: str) -> None:
         """Restart a member's session timeout."""
-        seconds = self._context.configs.integer("group.consumer.session.timeout.ms") / 1000
-        self._timers.set(Key(Due.SESSION, group.group_id, member_id), seconds)
+        timeout_ms = self._context.configs.integer("group.consumer.session.timeout.ms")
+        self._timers.set(Key(Due.SESSION, group.group_id, member_id), timeout_ms)
 
     def on_timeout(self, group: ConsumerGroup, key: Key) -> None:
         """Remove a member that sent no heartbeat, or did not revoke its partitions, in time."""
@@ -331,8 +331,8 @@ class ConsumerProtocol:
         for member in group.members.values():
             self.hear(group, member.member_id)
             if member.state is ReconciliationState.UNREVOKED_PARTITIONS:
-                seconds = max(member.rebalance_timeout_ms, 0) / 1000
-                self._timers.set(Key(Due.REVOCATION, group.group_id, member.member_id), seconds)
+                timeout_ms = max(member.rebalance_timeout_ms, 0)
+                self._timers.set(Key(Due.REVOCATION, group.group_id, member.member_id), timeout_ms)
 
     def unload(self, group: ConsumerGroup) -> None:
         """Cancel the group's deadlines: another node takes over."""

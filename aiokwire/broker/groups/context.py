@@ -55,9 +55,9 @@ class Timers:
     def __contains__(self, key: Key) -> bool:
         return key in self._deadlines
 
-    def set(self, key: Key, seconds: float) -> None:
-        """Set the key's deadline to `seconds` from now, or move it there."""
-        deadline = asyncio.get_running_loop().time() + seconds
+    def set(self, key: Key, delay_ms: float) -> None:
+        """Set the key's deadline to `delay_ms` from now, or move it there."""
+        deadline = asyncio.get_running_loop().time() + delay_ms / 1000
         self._deadlines[key] = deadline
         queued = self._queued.get(key)
         if queued is None or deadline < queued:

@@ -114,7 +114,7 @@ class TransactionCoordinatorClient:
                 return False
             if not requests.is_completing(answer) or deadline.expired:
                 break
-            await self._client.pause(min(self._config.retry_backoff_ms / 1000, deadline.remaining))
+            await self._client.pause(min(self._config.retry_backoff, deadline.remaining))
         found = requests.identity_after_timeout(self._me, answer, transaction_v2=self.transaction_v2)
         if found is not None:
             self._identity.adopt(found.producer_id, found.producer_epoch)

@@ -101,7 +101,7 @@ class Fetching:
         try:
             node = await self._node(cursor)
             connection = await self._client.connection(node, LANE)
-            wait = self._config.fetch_max_wait_ms / 1000
+            wait = self._config.fetch_max_wait
             request, version = new_fetch_request(
                 connection.versions,
                 {cursor.tp: cursor.position},
