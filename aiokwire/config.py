@@ -71,7 +71,7 @@ def unknown_option(name: str, valid: Iterable[str], owner: str) -> str:
     advice = importlib.import_module("aiokwire.option_advice").ADVICE.get(ours)
     if advice is not None:
         return f"{problem}: {advice}"
-    other = _class_with_option(ours, owner)
+    other = class_with_option(ours, owner)
     if other is not None:
         return f"{problem}: {ours} is an option of {other}"
     nearest = difflib.get_close_matches(ours, valid, n=1, cutoff=0.5)
@@ -82,8 +82,8 @@ def unknown_option(name: str, valid: Iterable[str], owner: str) -> str:
     return f"{problem}; help(aiokwire.{owner}) lists all {len(valid)}"
 
 
-def _class_with_option(name: str, owner: str) -> str | None:
-    """Return the class, not `owner`'s, that has an option. Imports the package only on an error."""
+def class_with_option(name: str, owner: str) -> str | None:
+    """Return the class, not `owner`'s, that has an option. Imports the package at the call."""
     package = importlib.import_module("aiokwire")
     for other in ("Producer", "Consumer"):
         config = f"{other}Config"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from aiokwire.backoff import Backoff
 from aiokwire.config import (
     INT32_MAX,
     documents_options,
+    from_options,
     require_bool,
     require_int,
     require_number,
@@ -121,6 +124,32 @@ class ClientConfig(SecurityConfig):
 
         if self.uses_sasl and not self.uses_tls:
             self._warn_of_clear_text([address.host for address in addresses])
+
+    @classmethod
+    def from_dict(cls, options: Mapping[str, Any], **others: Any) -> Self:
+        """Create a config from options named as in Java, librdkafka (`linger.ms`) or here.
+
+        `others` take precedence; they have our names. Placeholders (`${env:NAME}`,
+        `${file:PATH:KEY}`, `${dir:PATH:FILE}`) are replaced. Options that belong to Java alone, or
+        to another kind of client, are left out with one line in the log.
+
+        Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another.
+        """
+        from aiokwire.cluster.dotted_options import translated  # most programs do not need it
+
+        return from_options(cls, {**translated(cls, options), **others})
+
+    @classmethod
+    def from_properties(cls, path_or_text: str | os.PathLike[str], **others: Any) -> Self:
+        """Create a config from a properties file of the Java client, or from its text.
+
+        Otherwise as `from_dict`. A str with a line end or "=" is the text.
+
+        Raises: ConfigurationError: as `from_dict`, or the file cannot be read.
+        """
+        from aiokwire.cluster.dotted_options import read_properties
+
+        return cls.from_dict(read_properties(path_or_text), **others)
 
     @property
     def addresses(self) -> list[Address]:

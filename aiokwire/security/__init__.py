@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from aiokwire.security.login import Login as Login, new_login as new_login
     from aiokwire.security.oauthbearer import OAuthBearerServer as OAuthBearerServer
     from aiokwire.security.plain import PlainServer as PlainServer
+    from aiokwire.security.placeholders import (
+        read_text as read_text,
+        resolve as resolve,
+        warn_if_readable_by_others as warn_if_readable_by_others,
+    )
+    from aiokwire.security.properties import parse_properties as parse_properties
     from aiokwire.security.sasl import (
         OAuthToken as OAuthToken,
         SaslClient as SaslClient,
@@ -46,6 +52,8 @@ else:
             "security.login": "Login new_login",
             "security.oauthbearer": "OAuthBearerServer",
             "security.plain": "PlainServer",
+            "security.placeholders": "read_text resolve warn_if_readable_by_others",
+            "security.properties": "parse_properties",
             "security.sasl": "OAuthToken SaslClient SaslServer UserPassword",
             "security.scram": "ScramCredential ScramServer is_password_of scram_credential",
             "security.secret": "Secret random_bytes random_text",

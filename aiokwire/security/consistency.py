@@ -9,6 +9,7 @@ import functools
 import inspect
 import ipaddress
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -230,7 +231,7 @@ def _convert_endpoint_identification(changed: _Changes) -> None:
 def _names(option: str, given: object) -> tuple[str, ...] | None:
     if given is None:
         return None
-    parts = given.split(",") if isinstance(given, str) else given
+    parts = re.split("[,:]", given) if isinstance(given, str) else given  # OpenSSL and librdkafka separate by ":"
     if not isinstance(parts, Iterable) or not all(isinstance(part, str) for part in parts):
         raise ConfigurationError(f"{option} must be names separated by commas, or a list of them, not {given!r}")
     return tuple(name for part in parts if (name := part.strip())) or None

@@ -18,8 +18,9 @@ from aiokwire.security.secret import Secret
 logger = logging.getLogger(__name__)
 
 _TOKEN: Final = re.compile(
-    r"""\s+ | //[^\n]* | /\*.*?\*/ | (?P<text>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | [^\s=;"'/]+(?:/[^\s=;"'/]+)*)"""
-    r""" | (?P<mark>[=;])""",
+    r"""\s+ | //[^\n]* | /\*.*?\*/ | (?P<text>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' """
+    r"""| /?[^\s=;"'/*]+(?:/[^\s=;"'/*]+)*)"""
+    r"""| (?P<mark>[=;])""",
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
