@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import anyio
 
@@ -87,6 +87,14 @@ class Admin(Owner):
         self._client = Client(self.config, hooks=hooks, rng=rng, unclosed=self._unclosed)
         self._started = False
         self._closed = False
+
+    @classmethod
+    def from_dict(cls, options: Mapping[str, Any], *, hooks: Hooks | None = None) -> Admin:
+        """Create one from options named as in Java or librdkafka: see `AdminConfig.from_dict`.
+
+        Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another.
+        """
+        return cls(config=AdminConfig.from_dict(options), hooks=hooks)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 

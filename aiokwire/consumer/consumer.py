@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import re
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, Unpack, overload
 
@@ -127,6 +127,16 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
             self._choose(topics, None, listener)
         elif partitions is not None:
             self._subscription.assign(checked_partitions(partitions))
+
+    @classmethod
+    def from_dict(
+        cls, options: Mapping[str, Any], *topics: str | re.Pattern[str] | BrokerPattern, hooks: Hooks | None = None
+    ) -> Consumer[Any, Any]:
+        """Create one from options named as in Java or librdkafka: `ConsumerConfig.from_dict`.
+
+        Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another.
+        """
+        return cls(*topics, config=ConsumerConfig.from_dict(options), hooks=hooks)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 

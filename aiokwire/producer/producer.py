@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import logging
 import random
-from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
@@ -97,6 +97,14 @@ class Producer(Owner, Generic[K, V]):
         self._serializer = RecordSerializer(self.config, hooks)
         self._serializes = self._serializer.needed
         self._build()
+
+    @classmethod
+    def from_dict(cls, options: Mapping[str, Any], *, hooks: Hooks | None = None) -> Producer[Any, Any]:
+        """Create one from options named as in Java or librdkafka: see `ProducerConfig.from_dict`.
+
+        Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another.
+        """
+        return cls(config=ProducerConfig.from_dict(options), hooks=hooks)
 
     def _build(self) -> None:
         """Create the parts, again after a failed start: a closed client cannot be started."""

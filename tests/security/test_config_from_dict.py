@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from aiokwire.admin import AdminConfig
-from aiokwire.consumer import ConsumerConfig
+from aiokwire.admin import Admin, AdminConfig
+from aiokwire.consumer import Consumer, ConsumerConfig
 from aiokwire.errors import ConfigurationError
-from aiokwire.producer import ProducerConfig
+from aiokwire.producer import Producer, ProducerConfig
 from aiokwire.security import Secret
 from aiokwire.types import Acks, Compression
 
@@ -213,3 +213,11 @@ def test_a_placeholder_in_any_option_is_replaced(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("KAFKA_PASSWORD", PASSWORD)
     found = AdminConfig.from_dict({**OIDC, "sasl.oauthbearer.client.secret": "${env:KAFKA_PASSWORD}"})
     assert found.sasl_oauthbearer_client_credentials_client_secret == Secret(PASSWORD)
+
+
+async def test_clients_are_created_from_the_dictionaries_of_other_clients() -> None:
+    common = {"bootstrap.servers": "localhost:1", "client.id": "mine"}
+    assert Producer.from_dict({**common, "linger.ms": "7"}).config.linger_ms == 7
+    assert Admin.from_dict(common).config.client_id == "mine"
+    consumer = Consumer.from_dict({**common, "group.id": "billing"}, "orders", "payments")
+    assert consumer.subscription == frozenset({"orders", "payments"})
