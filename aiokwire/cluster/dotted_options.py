@@ -217,7 +217,7 @@ def _authorities(text: str) -> Mapping[str, Any]:
 
 
 def _class_of_kafka(option: str, text: str) -> Mapping[str, Any]:
-    """Ignore the classes that ship with Kafka and with Amazon's library; others must be replaced."""
+    """Ignore the classes of Kafka and of Amazon's library; others must be replaced."""
     known = ("OAuthBearerLoginCallbackHandler", "IAMClientCallbackHandler")
     return {} if text.rpartition(".")[2] in known else {option: text}
 
