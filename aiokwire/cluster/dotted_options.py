@@ -12,6 +12,7 @@ import inspect
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from aiokwire.config import class_with_option, unknown_option
@@ -83,7 +84,7 @@ def read_properties(path_or_text: str | os.PathLike[str]) -> dict[str, str]:
     path = os.path.expanduser(os.fspath(path_or_text))
     entries = parse_properties(read_text(path, option="the properties file"))
     if any(value and "${" not in value and _is_secret(name) for name, value in entries.items()):
-        warn_if_readable_by_others(path, os.stat(path).st_mode)
+        warn_if_readable_by_others(path, Path(path).stat().st_mode)
     return entries
 
 
