@@ -14,8 +14,8 @@ import click
 
 from aiokwire._text import printable
 from aiokwire.cli.lazy import VerbGroup
-from aiokwire.cli.options import CONNECT, bootstrap_for_verbs, bootstrap_option
-from aiokwire.cli.output import print_json, print_table
+from aiokwire.cli.options import CONNECT, bootstrap_for_verbs, bootstrap_option, json_option, partitions_option
+from aiokwire.cli.output import print_errors, print_json, print_table
 from aiokwire.cli.running import result_of, run
 from aiokwire.errors import InvalidArgument
 
@@ -40,7 +40,7 @@ def command() -> None:
     "--state", "states", multiple=True, help="Show only groups in this state (Stable, Empty, ...); repeatable."
 )
 @click.option("--type", "types", multiple=True, help="Show only groups of this type (classic, consumer); repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@json_option
 def list_groups(*, bootstrap: str, states: tuple[str, ...], types: tuple[str, ...], as_json: bool) -> None:
     """List the groups."""
 
@@ -63,7 +63,7 @@ def list_groups(*, bootstrap: str, states: tuple[str, ...], types: tuple[str, ..
 @command.command("describe")
 @click.argument("names", nargs=-1, required=True)
 @bootstrap_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@json_option
 def describe(names: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
     """Show state, members, committed offsets and lag of groups."""
 
@@ -74,14 +74,13 @@ def describe(names: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
             groups = await admin.describe_groups(names)
             for name in names:
                 if name in groups.errors:
-                    click.echo(f"error: {groups.errors[name]}", err=True)
                     continue
                 partitions = _partition_rows(groups[name], await admin.group_lag(name))
                 if as_json:
                     print_json(_as_json(groups[name], partitions))
                 else:
                     _print_group(groups[name], partitions)
-        return 1 if groups.errors else 0
+        return print_errors(groups.errors.values())
 
     run(main)
 
@@ -129,14 +128,7 @@ def _print_group(group: GroupDescription, partitions: list[dict[str, Any]]) -> N
 @command.command("reset")
 @click.argument("name")
 @bootstrap_option
-@click.option(
-    "--topic",
-    "-t",
-    "topics",
-    multiple=True,
-    metavar="TOPIC[:PARTITION,...]",
-    help="Topic or partitions (default: all that the group has committed).",
-)
+@partitions_option("--topic", "-t", "topics", help="Topic or partitions (default: all that the group has committed).")
 @click.option("--to-earliest", is_flag=True, help="Move to the start of the log.")
 @click.option("--to-latest", is_flag=True, help="Move to the end of the log.")
 @click.option(
@@ -279,13 +271,7 @@ def _print_changes(name: str, changes: dict[TopicPartition, OffsetChange], *, as
 @command.command("delete", short_help="Delete groups, committed offsets or members.")
 @click.argument("names", nargs=-1, required=True)
 @bootstrap_option
-@click.option(
-    "--offsets",
-    "-o",
-    multiple=True,
-    metavar="TOPIC[:PARTITION,...]",
-    help="Delete only these committed offsets, not the groups.",
-)
+@partitions_option("--offsets", "-o", help="Delete only these committed offsets, not the groups.")
 @click.option("--members", is_flag=True, help="Remove only the members; members that are running join again.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def delete(*, names: tuple[str, ...], bootstrap: str, offsets: tuple[str, ...], members: bool, yes: bool) -> None:
@@ -322,9 +308,7 @@ def delete(*, names: tuple[str, ...], bootstrap: str, offsets: tuple[str, ...], 
                 errors += results.errors.values()
         for one in deleted:
             click.echo(f"deleted {printable(one)}")
-        for error in errors:
-            click.echo(f"error: {error}", err=True)
-        return 1 if errors else 0
+        return print_errors(errors)
 
     run(main)
 

@@ -103,6 +103,12 @@ def _settings_option(example: str) -> Callable[[CommandT], CommandT]:
     )
 
 
+def partitions_option(*names: str, help: str) -> Callable[[CommandT], CommandT]:
+    """Return a repeatable option of topics, or of some of their partitions; see `groups`."""
+    return click.option(*names, multiple=True, metavar="TOPIC[:PARTITION,...]", help=help)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 client_options = _settings_option("linger.ms=5")
 consumer_options = _settings_option("fetch.max.wait.ms=100")
 

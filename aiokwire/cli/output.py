@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from aiokwire._text import printable
@@ -30,6 +30,13 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
         return
     for cells in (columns, *rows):
         print(*map(printable, cells), sep="\t")
+
+
+def print_errors(errors: Collection[Exception]) -> int:
+    """Print a line for each error to standard error; return the command's exit status."""
+    for error in errors:
+        print(f"error: {error}", file=sys.stderr)
+    return 1 if errors else 0
 
 
 def print_report(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiokwire.cli.lazy import VerbGroup
-from aiokwire.cli.options import CONNECT, bootstrap_for_verbs, bootstrap_option, pairs_option
-from aiokwire.cli.output import print_json, print_table
+from aiokwire.cli.options import CONNECT, bootstrap_for_verbs, bootstrap_option, json_option, pairs_option
+from aiokwire.cli.output import print_errors, print_json, print_table
 from aiokwire.cli.running import run
 from aiokwire.errors import BrokerError
 
@@ -26,7 +26,7 @@ def command() -> None:
 @command.command("list")
 @bootstrap_option
 @click.option("--internal", is_flag=True, help="Include internal topics.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@json_option
 def list_topics(bootstrap: str, internal: bool, as_json: bool) -> None:
     """List the topics."""
 
@@ -80,9 +80,7 @@ def create(
                 print(f"{name} exists")
             else:
                 failed.append(error)
-        for error in failed:
-            click.echo(f"error: {error}", err=True)
-        return 1 if failed else 0
+        return print_errors(failed)
 
     run(main)
 
@@ -90,7 +88,7 @@ def create(
 @command.command("describe")
 @click.argument("names", nargs=-1, required=True)
 @bootstrap_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@json_option
 def describe(names: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
     """Show partitions, leaders, offsets and changed configs of topics."""
 
@@ -159,9 +157,8 @@ def delete(names: tuple[str, ...], bootstrap: str, yes: bool) -> None:
 
         async with Admin(bootstrap, **CONNECT) as admin:
             results = await admin.delete_topics(names)
-        for name in names:
-            error = results.errors.get(name)
-            click.echo(f"deleted {name}" if error is None else f"error: {error}", err=error is not None)
-        return 1 if results.errors else 0
+        for name in results.succeeded:
+            click.echo(f"deleted {name}")
+        return print_errors(results.errors.values())
 
     run(main)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from aiokwire.broker.dispatch import Call
@@ -21,39 +21,44 @@ FETCH_ENDPOINTS_SINCE = 16
 def produce_hints(response: produce.ProduceResponse, call: Call) -> None:
     """Add the new leaders of moved partitions, if the version has fields for them."""
     if call.version >= PRODUCE_SINCE:
-        rows = [
-            (topic.name, topic.topic_id, one.index, one)
-            for topic in response.responses
-            for one in topic.partition_responses
-        ]
-        for node, host, port in _add_leaders(rows, produce.LeaderIdAndEpoch, call):
-            response.node_endpoints.append(produce.NodeEndpoint(node_id=node, host=host, port=port))
+        _add_leaders(
+            ((topic, topic.name, one, one.index) for topic in response.responses for one in topic.partition_responses),
+            response.node_endpoints,
+            produce,
+            call,
+        )
 
 
 def fetch_hints(response: fetch.FetchResponse, call: Call) -> None:
     """Add the new leaders of moved partitions, if the version has fields for them."""
     if call.version >= FETCH_SINCE:
-        rows = [
-            (topic.topic, topic.topic_id, one.partition_index, one)
-            for topic in response.responses
-            for one in topic.partitions
-        ]
-        for node, host, port in _add_leaders(rows, fetch.LeaderIdAndEpoch, call):
-            if call.version >= FETCH_ENDPOINTS_SINCE:
-                response.node_endpoints.append(fetch.NodeEndpoint(node_id=node, host=host, port=port))
+        _add_leaders(
+            (
+                (topic, topic.topic, one, one.partition_index)
+                for topic in response.responses
+                for one in topic.partitions
+            ),
+            response.node_endpoints if call.version >= FETCH_ENDPOINTS_SINCE else [],
+            fetch,
+            call,
+        )
 
 
-def _add_leaders(
-    rows: Iterable[tuple[str, bytes, int, Any]], leader_type: Callable[..., Any], call: Call
-) -> list[tuple[int, str, int]]:
-    """Set `current_leader` in moved rows (topic, id, partition, response); return the endpoints."""
-    nodes: dict[int, tuple[int, str, int]] = {}
-    for name, topic_id, index, answer in rows:
-        leader = _moved_to(call, name, topic_id, index) if answer.error_code in MOVED else None
-        if leader is not None:
-            answer.current_leader = leader_type(leader_id=leader.node_id, leader_epoch=leader.epoch)
-            nodes[leader.node_id] = (leader.node_id, *call.advertised(call.state.nodes.get(leader.node_id)))
-    return list(nodes.values())
+def _add_leaders(rows: Iterable[tuple[Any, str, Any, int]], endpoints: list[Any], messages: Any, call: Call) -> None:
+    """Set `current_leader` in moved rows (topic, name, partition, index); add its node's endpoint.
+
+    `messages`: the module of the response, whose types the new parts have.
+    """
+    added: set[int] = set()
+    for topic, name, answer, index in rows:
+        leader = _moved_to(call, name, topic.topic_id, index) if answer.error_code in MOVED else None
+        if leader is None:
+            continue
+        answer.current_leader = messages.LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=leader.epoch)
+        if leader.node_id not in added:
+            added.add(leader.node_id)
+            host, port = call.advertised(call.state.nodes.get(leader.node_id))
+            endpoints.append(messages.NodeEndpoint(node_id=leader.node_id, host=host, port=port))
 
 
 def _moved_to(call: Call, name: str, topic_id: bytes, index: int) -> Leader | None:
