@@ -49,6 +49,7 @@ class Maintenance:
             ),
             (configs.seconds("offsets.retention.check.interval.ms"), self._expire_offsets),
             (max(BEAT, min(self._idle / 4, 30.0)), self._reap),
+            (configs.integer("delegation.token.expiry.check.interval.ms") / 1000, state.tokens.remove_expired),
         ]
 
     async def run(self) -> None:

@@ -21,7 +21,7 @@ from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.peers import LastingErrors, PeerLog, UnreadAnswers
 from aiokwire.broker.producer_ids import ProducerIds
-from aiokwire.broker.security import ClientQuotas, SecurityStore
+from aiokwire.broker.security import ClientQuotas, DelegationTokens, SecurityStore
 from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.broker.transactions import TransactionCoordinator
@@ -29,6 +29,7 @@ from aiokwire.broker.turns import Slices
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError, error_for
+from aiokwire.security import Secret
 from aiokwire.threads import run_in_thread
 
 if TYPE_CHECKING:
@@ -88,6 +89,14 @@ class BrokerState:
                 configs.integer("controller.quota.window.size.seconds"),
             ),
         )
+        secret_key = configs.text("delegation.token.secret.key")
+        self.tokens = DelegationTokens(
+            self.security,
+            Secret(secret_key) if secret_key else None,
+            wall_ms,
+            max_lifetime_ms=configs.integer("delegation.token.max.lifetime.ms"),
+            renewal_ms=configs.integer("delegation.token.expiry.time.ms"),
+        )
         self.unread = UnreadAnswers()
         self.slices = Slices()
         self.peer_log = PeerLog()
@@ -125,6 +134,7 @@ class BrokerState:
         try:
             self.security.load()
             self.quotas.load()
+            self.tokens.load()
             self.topics.load()
             self.offsets.load(self.groups.take_in)
             self.transactions.load()

@@ -1,7 +1,8 @@
 """Who may do what at the embedded broker.
 
 principals  the identity of a connection      store  the file that keeps users, ACLs and quotas
-quotas      limits of clients, and their use   rates  the use of one quota over time
+quotas      limits of clients, and their use  rates  the use of one quota over time
+tokens      delegation tokens
 """
 
 from aiokwire.broker.security.principals import ANONYMOUS, Principal
@@ -16,6 +17,7 @@ from aiokwire.broker.security.quotas import (
     entity_of,
 )
 from aiokwire.broker.security.store import SecurityStore
+from aiokwire.broker.security.tokens import DelegationToken, DelegationTokens
 
 __all__ = [
     "ANONYMOUS",
@@ -23,6 +25,8 @@ __all__ = [
     "IP",
     "USER",
     "ClientQuotas",
+    "DelegationToken",
+    "DelegationTokens",
     "MutationQuota",
     "Principal",
     "QuotaMatch",

@@ -134,7 +134,8 @@ def test_validation_alone_changes_nothing() -> None:
 
 def test_entities_are_described_by_name_default_or_type() -> None:
     table = QuotaTable()
-    for place, parts in enumerate([*PLACES, [("ip", "10.0.0.1")]]):
+    address: list[tuple[str, str | None]] = [("ip", "10.0.0.1")]
+    for place, parts in enumerate([*PLACES, address]):
         key = "connection_creation_rate" if parts[0][0] == "ip" else PRODUCE
         table.alter(entity_of(parts), {key: float(place + 1)})
 
