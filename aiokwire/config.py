@@ -20,6 +20,7 @@ ConfigT = TypeVar("ConfigT")
 ClassT = TypeVar("ClassT", bound=type)
 
 INT32_MAX = 2**31 - 1
+_SECRET_WORDS = ("password", "secret", "jaas", "passphrase", "keystore_key", "_token", "key_pem")
 
 # --- building ---------------------------------------------------------------------------------------------------------
 
@@ -90,6 +91,12 @@ def class_with_option(name: str, owner: str) -> str | None:
         if config != owner and name in _names(getattr(package, config)):
             return other
     return None
+
+
+def is_secret_option(name: str) -> bool:
+    """Whether the value of an option, of this or another client, is a password, key or token."""
+    ours = name.lower().replace(".", "_").replace("-", "_")
+    return any(word in ours for word in _SECRET_WORDS) and not ours.endswith(("_location", "_file", "_url"))
 
 
 def _names(cls: type) -> list[str]:

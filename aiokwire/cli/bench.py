@@ -11,8 +11,9 @@ from typing import Any
 import anyio
 import click
 
+from aiokwire.cli.connection import bootstrap_for_verbs, bootstrap_option, connect_options
 from aiokwire.cli.lazy import VerbGroup
-from aiokwire.cli.options import CONNECT, bootstrap_for_verbs, bootstrap_option, client_options
+from aiokwire.cli.options import client_options
 from aiokwire.cli.output import print_json, print_report
 from aiokwire.cli.running import run
 from aiokwire.types import TopicPartition
@@ -56,7 +57,7 @@ def produce(
 
     One more record is sent first and not measured: it opens the connections.
     """
-    options = {"compression_type": compression, "acks": acks, **CONNECT, **settings}
+    options = {"compression_type": compression, "acks": acks, **connect_options(), **settings}
     # Half random, half constant: neither incompressible nor trivial for a codec.
     value = os.urandom(size // 2) + b"x" * (size - size // 2)
 
@@ -115,7 +116,7 @@ async def _send(producer: Any, topic: str, value: bytes, records: int, tasks: in
 @client_options
 def consume(topic: str, bootstrap: str, records: int | None, as_json: bool, settings: dict[str, Any]) -> None:
     """Consume TOPIC from its beginning."""
-    options = {"auto_offset_reset": "earliest", **CONNECT, **settings}
+    options = {"auto_offset_reset": "earliest", **connect_options(), **settings}
 
     async def main() -> int:
         from aiokwire import Consumer

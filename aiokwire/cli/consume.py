@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+from aiokwire.cli.connection import bootstrap_option, connect_options
 from aiokwire.cli.formats import Format, compile_format, json_line
-from aiokwire.cli.options import CONNECT, bootstrap_option, consumer_options
+from aiokwire.cli.options import consumer_options
 from aiokwire.cli.running import run
 from aiokwire.errors import InvalidArgument
 from aiokwire.types import TopicPartition
@@ -108,7 +109,7 @@ def command(
         from aiokwire import Consumer
 
         write = json_line if as_json else compile_format(form)
-        options = {"bootstrap_servers": bootstrap, "auto_offset_reset": "earliest", **CONNECT, **settings}
+        options = {"bootstrap_servers": bootstrap, "auto_offset_reset": "earliest", **connect_options(), **settings}
         if group is not None:
             options |= {"group_id": group, "enable_auto_commit": False, **_start_of_group(start), **settings}
             async with Consumer(*await _names_or_pattern(topics, bootstrap), **options) as member:
@@ -155,7 +156,7 @@ async def _matching(topics: tuple[str, ...], bootstrap: str) -> list[str]:
         return list(dict.fromkeys(topics))
     from aiokwire import Admin
 
-    async with Admin(bootstrap, **CONNECT) as admin:
+    async with Admin(bootstrap, **connect_options()) as admin:
         existing = [topic.name for topic in await admin.list_topics()]
     found: dict[str, None] = {}
     for topic in topics:

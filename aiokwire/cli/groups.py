@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiokwire._text import printable
+from aiokwire.cli.connection import bootstrap_for_verbs, bootstrap_option, connect_options
 from aiokwire.cli.lazy import VerbGroup
-from aiokwire.cli.options import CONNECT, bootstrap_for_verbs, bootstrap_option, json_option, partitions_option
+from aiokwire.cli.options import json_option, partitions_option
 from aiokwire.cli.output import print_errors, print_json, print_table
 from aiokwire.cli.running import result_of, run
 from aiokwire.errors import InvalidArgument
@@ -47,7 +48,7 @@ def list_groups(*, bootstrap: str, states: tuple[str, ...], types: tuple[str, ..
     async def main() -> int:
         from aiokwire import Admin
 
-        async with Admin(bootstrap, **CONNECT) as admin:
+        async with Admin(bootstrap, **connect_options()) as admin:
             groups = await admin.list_groups(states=states, types=types)
         if as_json:
             for group in groups:
@@ -70,7 +71,7 @@ def describe(names: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
     async def main() -> int:
         from aiokwire import Admin
 
-        async with Admin(bootstrap, **CONNECT) as admin:
+        async with Admin(bootstrap, **connect_options()) as admin:
             groups = await admin.describe_groups(names)
             for name in names:
                 if name in groups.errors:
@@ -169,14 +170,14 @@ def reset(
     async def plan() -> dict[TopicPartition, OffsetChange]:
         from aiokwire import Admin
 
-        async with Admin(bootstrap, **CONNECT) as admin:
+        async with Admin(bootstrap, **connect_options()) as admin:
             await _check_exist(admin, wanted or to.offsets)
             return await admin.reset_group_offsets(name, to, wanted or None, validate_only=True)
 
     async def apply() -> None:
         from aiokwire import Admin
 
-        async with Admin(bootstrap, **CONNECT) as admin:
+        async with Admin(bootstrap, **connect_options()) as admin:
             await admin.alter_group_offsets(name, {tp: change.after for tp, change in changes.items()})
 
     changes = result_of(plan)
@@ -288,7 +289,7 @@ def delete(*, names: tuple[str, ...], bootstrap: str, offsets: tuple[str, ...], 
 
         deleted: list[str] = []
         errors: list[BrokerError] = []
-        async with Admin(bootstrap, **CONNECT) as admin:
+        async with Admin(bootstrap, **connect_options()) as admin:
             if offsets:
                 topics = (await admin.describe_topics({one for one in chosen if isinstance(one, str)})).check()
                 places = [one for one in chosen if not isinstance(one, str)]

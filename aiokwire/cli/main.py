@@ -10,8 +10,8 @@ import logging
 import click
 
 from aiokwire._version import __version__
+from aiokwire.cli.connection import bootstrap_for_verbs
 from aiokwire.cli.lazy import LazyGroup
-from aiokwire.cli.options import bootstrap_for_verbs
 
 VERBS = {
     "broker": ("aiokwire.cli.broker", "Run a broker on this machine."),

@@ -5,52 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from aiokwire.config import is_secret_option
+
+ValuesT = TypeVar("ValuesT", bound=Mapping[str, Any])
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
-
-
-_BOOTSTRAP: Final = "aiokwire.bootstrap"  # the value of a parent command, in click's shared `meta`
-
-
-def bootstrap_option(function: CommandT) -> CommandT:
-    """Add `--bootstrap` to a verb; the defaults are a parent command's, then the environment's."""
-
-    def choose(ctx: click.Context, param: click.Parameter, given: str) -> str:
-        named_here = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
-        inherited: str = ctx.meta.get(_BOOTSTRAP, given)
-        return given if named_here else inherited
-
-    return click.option(
-        "--bootstrap",
-        "-b",
-        envvar="AIOKWIRE_BOOTSTRAP",
-        default="127.0.0.1:9092",
-        show_default=True,
-        show_envvar=True,
-        metavar="HOST:PORT",
-        callback=choose,
-        help="One or more brokers, separated by commas.",
-    )(function)
-
-
-def bootstrap_for_verbs(function: CommandT) -> CommandT:
-    """Add `--bootstrap` to a group, for all of its verbs."""
-
-    def keep(ctx: click.Context, _param: click.Parameter, given: str | None) -> None:
-        if given is not None:
-            ctx.meta[_BOOTSTRAP] = given
-
-    return click.option(
-        "--bootstrap",
-        "-b",
-        metavar="HOST:PORT",
-        callback=keep,
-        expose_value=False,
-        help="One or more brokers, separated by commas, for the command that follows.",
-    )(function)
 
 
 def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
@@ -65,10 +27,6 @@ def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
             raise click.BadParameter(f"{pair!r} is not NAME=VALUE")
         found[name] = text
     return found
-
-
-# A command waits this long for a broker (milliseconds).
-CONNECT: Final[Any] = {"bootstrap_timeout_ms": 2_000}
 
 
 def parse_settings(given: tuple[str, ...]) -> dict[str, Any]:
@@ -96,10 +54,31 @@ def pairs_option(
     )
 
 
+def without_secrets(parse: Callable[[tuple[str, ...]], ValuesT]) -> Callable[[tuple[str, ...]], ValuesT]:
+    """Return `parse` with a check: a password on the command line is visible to other users.
+
+    The returned function raises click.BadParameter if an option holds a secret.
+    """
+
+    def checked(given: tuple[str, ...]) -> ValuesT:
+        for name in parse_pairs(given):
+            if is_secret_option(name):
+                raise click.BadParameter(
+                    f"{name} on the command line can be read by other users: put it into a file for --command-config, "
+                    "into a profile for --profile, or into the environment (AIOKWIRE_SASL_PASSWORD_FILE)"
+                )
+        return parse(given)
+
+    return checked
+
+
 def _settings_option(example: str) -> Callable[[CommandT], CommandT]:
     """Return `--set name=value`: the parameter `settings`."""
     return pairs_option(
-        "--set", "settings", help=f"Client option by Kafka's name, such as {example}", parse=parse_settings
+        "--set",
+        "settings",
+        help=f"Client option by Kafka's name, such as {example}",
+        parse=without_secrets(parse_settings),
     )
 
 

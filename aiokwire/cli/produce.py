@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import anyio
 import click
 
+from aiokwire.cli.connection import bootstrap_option, connect_options
 from aiokwire.cli.formats import unescape
-from aiokwire.cli.options import CONNECT, bootstrap_option, client_options, parse_headers
+from aiokwire.cli.options import client_options, parse_headers
 from aiokwire.cli.running import run
 from aiokwire.errors import InvalidArgument, RecordRejected, RequestTimedOut
 from aiokwire.threads import run_in_thread
@@ -217,7 +218,7 @@ def command(
     if whole and key_separator is not None:
         raise click.UsageError("--whole cannot be combined with --key-separator")
     form = Form(json_lines, None if key is None else os.fsencode(key), key_separator, partition, parse_headers(headers))
-    options = {"compression_type": compression, "acks": acks, **CONNECT, **settings}
+    options = {"compression_type": compression, "acks": acks, **connect_options(), **settings}
 
     async def produce() -> int:
         from aiokwire import Producer

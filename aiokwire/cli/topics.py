@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiokwire.cli.connection import bootstrap_for_verbs, bootstrap_option, connect_options
 from aiokwire.cli.lazy import VerbGroup
-from aiokwire.cli.options import CONNECT, bootstrap_for_verbs, bootstrap_option, json_option, pairs_option
+from aiokwire.cli.options import json_option, pairs_option
 from aiokwire.cli.output import print_errors, print_json, print_table
 from aiokwire.cli.running import run
 from aiokwire.errors import BrokerError
@@ -33,7 +34,7 @@ def list_topics(bootstrap: str, internal: bool, as_json: bool) -> None:
     async def main() -> int:
         from aiokwire import Admin
 
-        async with Admin(bootstrap, **CONNECT) as admin:
+        async with Admin(bootstrap, **connect_options()) as admin:
             topics = await admin.list_topics(internal=internal)
         if as_json:
             for topic in topics:
@@ -69,7 +70,7 @@ def create(
         from aiokwire.admin import NewTopic
 
         wanted = [NewTopic(name, partitions or -1, replication_factor or -1, configs) for name in names]
-        async with Admin(bootstrap, **CONNECT) as admin:
+        async with Admin(bootstrap, **connect_options()) as admin:
             results = await admin.create_topics(wanted)
         failed: list[BrokerError] = []
         for name in names:
@@ -96,7 +97,7 @@ def describe(names: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
         from aiokwire import Admin
         from aiokwire.admin import ConfigResource, ConfigSource, ResourceType
 
-        async with Admin(bootstrap, **CONNECT) as admin:
+        async with Admin(bootstrap, **connect_options()) as admin:
             topics = (await admin.describe_topics(names)).check()
             resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in topics}
             settings = (await admin.describe_configs(resources.values())).check()
@@ -155,7 +156,7 @@ def delete(names: tuple[str, ...], bootstrap: str, yes: bool) -> None:
     async def main() -> int:
         from aiokwire import Admin
 
-        async with Admin(bootstrap, **CONNECT) as admin:
+        async with Admin(bootstrap, **connect_options()) as admin:
             results = await admin.delete_topics(names)
         for name in results.succeeded:
             click.echo(f"deleted {name}")

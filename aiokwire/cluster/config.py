@@ -135,9 +135,9 @@ class ClientConfig(SecurityConfig):
 
         Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another.
         """
-        from aiokwire.cluster.dotted_options import translated  # most programs do not need it
+        from aiokwire.cluster.dotted_options import translated_options  # most programs do not need it
 
-        return from_options(cls, {**translated(cls, options), **others})
+        return from_options(cls, {**translated_options(cls, options), **others})
 
     @classmethod
     def from_properties(cls, path_or_text: str | os.PathLike[str], **others: Any) -> Self:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from aiokwire.config import class_with_option, unknown_option
+from aiokwire.config import class_with_option, is_secret_option, unknown_option
 from aiokwire.errors import ConfigurationError
 from aiokwire.security import parse_properties, read_text, resolve, warn_if_readable_by_others
 
@@ -69,7 +69,6 @@ WITHOUT_EFFECT: Final = frozenset({
     "ssl_trustmanager_algorithm", "statistics_interval_ms", "sticky_partitioning_linger_ms", "value_deserializer",
     "value_serializer",
 })  # fmt: skip
-_SECRET_WORDS: Final = ("password", "secret", "jaas", "passphrase", "keystore_key", "token", "key_pem")
 
 
 def read_properties(path_or_text: str | os.PathLike[str]) -> dict[str, str]:
@@ -83,17 +82,12 @@ def read_properties(path_or_text: str | os.PathLike[str]) -> dict[str, str]:
         return parse_properties(path_or_text)
     path = os.path.expanduser(os.fspath(path_or_text))
     entries = parse_properties(read_text(path, option="the properties file"))
-    if any(value and "${" not in value and _is_secret(name) for name, value in entries.items()):
+    if any(value and "${" not in value and is_secret_option(name) for name, value in entries.items()):
         warn_if_readable_by_others(path, Path(path).stat().st_mode)
     return entries
 
 
-def _is_secret(name: str) -> bool:
-    ours = _ours(name)
-    return any(word in ours for word in _SECRET_WORDS) and not ours.endswith(("_location", "_file", "_url"))
-
-
-def translated(config: type, given: Mapping[str, Any]) -> dict[str, Any]:
+def translated_options(config: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return options of the config class for options with dots, or with our names.
 
     Placeholders such as `${env:NAME}` are replaced.

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import click
 
+from aiokwire.cli.connection import bootstrap_for_verbs
 from aiokwire.cli.lazy import LazyGroup
-from aiokwire.cli.options import bootstrap_for_verbs
 
 VERBS = {
     "archive": ("aiokwire.cli.spark.archive", "Write topics to Parquet, each record once."),

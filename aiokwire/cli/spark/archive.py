@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.connection import bootstrap_option, source_connection
 from aiokwire.cli.spark.options import duration_option, size_option, source_options, spark_options
 from aiokwire.cli.spark.running import run
 
@@ -76,6 +76,8 @@ def command(
     if not (compact or check or topics or {"assign", "subscribepattern"} & {name.lower() for name in options}):
         raise click.UsageError("name the topics, or choose them with --option assign=... or subscribePattern=...")
 
+    given = {**source_connection(), **options}
+
     def work(spark: SparkSession, stop: Stop, progress: Progress) -> object:
         from aiokwire.spark import pipelines
 
@@ -87,7 +89,7 @@ def command(
             topics,
             path,
             bootstrap=bootstrap,
-            options=options,
+            options=given,
             hourly=hourly,
             compression=compression,
             file_bytes=file_size,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.connection import bootstrap_option, source_connection
 from aiokwire.cli.output import print_report
 from aiokwire.cli.running import FAILED
 from aiokwire.cli.spark.options import source_options, spark_options
@@ -83,13 +83,15 @@ def command(
     missing records. The exit status is 1 if a finding named by --fail-on occurs.
     """
 
+    given = {**source_connection(), **options}
+
     def work(spark: SparkSession, stop: Stop, progress: Progress) -> None:
         from aiokwire.spark.pipelines import audit
 
         report = audit(
             topics,
             bootstrap=bootstrap,
-            options=options,
+            options=given,
             duplicates=None if duplicates == "none" else duplicates,
             groups=groups or None,
             against=against,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.connection import bootstrap_option, connect_options
 from aiokwire.cli.output import print_json, print_table
 from aiokwire.cli.running import FAILED, run
 
@@ -36,7 +36,7 @@ def command(checkpoint: str, *, bootstrap: str, committed: bool, max_lag: int | 
         from aiokwire.threads import run_in_thread
 
         positions = await run_in_thread(read_positions, checkpoint)
-        async with Admin(bootstrap) as admin:
+        async with Admin(bootstrap, **connect_options()) as admin:
             found = await find_lag(admin, positions, committed=committed)
         _print(found, as_json=as_json)
         return FAILED if max_lag is not None and any((each.lag or 0) > max_lag for each in found) else 0

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from aiokwire.cli.options import pairs_option
+from aiokwire.cli.options import pairs_option, parse_pairs, without_secrets
 from aiokwire.units import parse_duration, parse_size
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
@@ -27,11 +27,17 @@ def spark_options(function: CommandT) -> CommandT:
 
 # `--option name=value`, by the names of the source `aiokwire`: the parameter `options`.
 source_options = pairs_option(
-    "--option", "-o", "options", help="An option of the Spark source, such as kafka.client.rack=eu-1"
+    "--option",
+    "-o",
+    "options",
+    help="An option of the Spark source, such as kafka.client.rack=eu-1",
+    parse=without_secrets(parse_pairs),
 )
 
 # `--set name=value` for `${name}` in a file: the parameter `parameters`.
-parameter_options = pairs_option("--set", "parameters", help="Parameter of the file, written there as ${NAME}")
+parameter_options = pairs_option(
+    "--set", "parameters", help="Parameter of the file, written there as ${NAME}", parse=without_secrets(parse_pairs)
+)
 
 
 def size_option(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:

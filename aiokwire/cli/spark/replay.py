@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.connection import bootstrap_option, source_connection
 from aiokwire.cli.spark.options import source_options, spark_options
 from aiokwire.cli.spark.running import run
 
@@ -106,6 +106,8 @@ def command(
     is written once, even across crashes and restarts.
     """
 
+    given = {**source_connection(), **options}
+
     def work(spark: SparkSession, stop: Stop, progress: Progress) -> object:
         from aiokwire.spark import pipelines
 
@@ -122,7 +124,7 @@ def command(
             coordinates=coordinates,
             delivery=delivery,
             checkpoint=checkpoint,
-            options=options,
+            options=given,
             round_records=round_records,
             spark=spark,
             stop=stop,

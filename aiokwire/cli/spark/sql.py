@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.connection import bootstrap_option, source_connection
 from aiokwire.cli.output import print_table
 from aiokwire.cli.spark.options import source_options, spark_options
 from aiokwire.cli.spark.running import run
@@ -103,6 +103,8 @@ def command(
     if limit is None and form == "table":
         limit = TABLE_ROWS
 
+    given = {**source_connection(), **options}
+
     def work(spark: SparkSession, stop: Stop, progress: Progress) -> None:
         from aiokwire.spark.pipelines import sql
 
@@ -113,7 +115,7 @@ def command(
             decode_keys=decode_key,
             start=start,
             end=end,
-            options=options,
+            options=given,
             spark=spark,
         )
         if explain:
