@@ -102,7 +102,7 @@ def _keep(read: Callable[[str], ClientConfig]) -> Callable[..., None]:
     def callback(ctx: click.Context, _param: click.Parameter, given: str | None) -> None:
         if given is None:
             return
-        if ctx.meta.get(_SETTINGS) and ctx.meta.get(f"{_SETTINGS}.of") != given:
+        if ctx.meta.get(f"{_SETTINGS}.of", given) != given:
             raise click.UsageError("give either --command-config or --profile, once")
         try:
             ctx.meta[_SETTINGS] = _changed(read(given))
