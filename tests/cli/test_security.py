@@ -1,4 +1,4 @@
-"""How verbs reach a cluster: files, profiles and the environment; no secrets on the command line."""
+"""How verbs reach a cluster: files, profiles, the environment; no secrets as arguments."""
 
 from __future__ import annotations
 
