@@ -11,5 +11,17 @@ on `state`: topics, logs (`log/`), configs, producer ids, nodes. Tests make it m
 from aiokwire.broker.broker import Broker
 from aiokwire.broker.faults import Faults, Hold, Journal, JournalEntry, Observation, On, Rule
 from aiokwire.broker.options import BrokerOptions
+from aiokwire.broker.security.listeners import Listener
 
-__all__ = ["Broker", "BrokerOptions", "Faults", "Hold", "Journal", "JournalEntry", "Observation", "On", "Rule"]
+__all__ = [
+    "Broker",
+    "BrokerOptions",
+    "Faults",
+    "Hold",
+    "Journal",
+    "JournalEntry",
+    "Listener",
+    "Observation",
+    "On",
+    "Rule",
+]

@@ -21,14 +21,16 @@ from aiokwire.broker.configs import BrokerConfigs, check_topic_configs, static_c
 from aiokwire.broker.faults import Faults, Interceptor, Journal, Serving
 from aiokwire.broker.log import DiskStorage, MemoryStorage, Storage
 from aiokwire.broker.maintenance import Maintenance
-from aiokwire.broker.nodes import Endpoint
+from aiokwire.broker.nodes import Endpoint, parse_endpoint
 from aiokwire.broker.options import BrokerOptions
-from aiokwire.broker.server import Listeners, parse_endpoint
+from aiokwire.broker.security.listeners import Listener, check_names, listeners_of
+from aiokwire.broker.server import Listeners
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.topics import Topic, name_fault
 from aiokwire.config import require_bool, require_int
 from aiokwire.errors import BrokerClosed, ConfigurationError, InvalidArgument, RequestTimedOut
 from aiokwire.records import Record, read_batches
+from aiokwire.security import Secret
 from aiokwire.threads import run_in_thread
 
 logger = logging.getLogger(__name__)
@@ -36,6 +38,7 @@ logger = logging.getLogger(__name__)
 READ_AT_ONCE = 1 << 20  # bytes
 WAIT_INTERVAL: Final = 0.005  # seconds between two checks of a topic that a test waits for
 
+ANY_PORT: Final = "127.0.0.1:0"
 MAX_NODES = 100
 MAX_PARTITIONS = 10_000  # of one topic: each is a directory with open files
 
@@ -51,7 +54,7 @@ class Broker:
         self,
         data_dir: str | Path | None = None,
         *,
-        listen: str = "127.0.0.1:0",
+        listen: str = ANY_PORT,
         advertised: str | None = None,
         topics: Mapping[str, int] | None = None,
         auto_create_topics: bool = True,
@@ -63,12 +66,15 @@ class Broker:
         apply_retention: bool = False,
         storage: Storage | None = None,
         rng: random.Random | None = None,
+        users: Mapping[str, str | Secret] | None = None,
         **configs: Unpack[BrokerOptions],
     ) -> None:
         """`advertised` is the address that clients receive if it differs from `listen`; `storage`
         replaces `data_dir`. `nodes` brokers with ids from `node_id` on serve the same topics, each
         at its own port. The last `journal` requests are kept for tests. `apply_retention` ends the
-        hold on adopted topics whose configs were not found.
+        hold on adopted topics whose configs were not found. `users` are the passwords of users who
+        may log in, besides stored ones. `listeners`, a list of `Listener` or Kafka's text, replaces
+        `listen`.
 
         Raises: ConfigurationError: an unknown option, with the nearest valid name, or a bad value.
         """
@@ -80,8 +86,9 @@ class Broker:
         require_int("node_id", node_id, minimum=0, maximum=2**31 - 1)
         require_int("nodes", nodes, minimum=1, maximum=MAX_NODES)
         require_int("journal", journal, minimum=0)
-        self._listen = parse_endpoint(listen, "listen")
-        self._advertised = parse_endpoint(advertised, "advertised") if advertised is not None else None
+        for option, address in (("listen", listen), ("advertised", advertised)):
+            if address is not None:
+                parse_endpoint(address, option)
         self._wanted = dict(topics or {})
         for name, partitions in self._wanted.items():
             _check_new_topic(name, partitions)
@@ -95,7 +102,13 @@ class Broker:
         }
         if data_dir is not None:
             defaults["log_dirs"] = str(data_dir)
+        self._listeners = _pop_listeners(configs)
         self._static = static_configs({**defaults, **configs})
+        if not self._listeners:
+            self._listeners = _listeners(self._static, listen, advertised)
+        elif listen != ANY_PORT or advertised is not None:
+            raise ConfigurationError("give listeners, or listen and advertised, not both")
+        self._users = {name: Secret(password) for name, password in (users or {}).items()}
         self._node_id = node_id
         self._node_ids = range(node_id, node_id + nodes)
         self._cluster_id = cluster_id
@@ -184,11 +197,10 @@ class Broker:
         await state.topics.save()
         listeners = Listeners(state)
         try:
-            bound = await listeners.listen(self._listen)
-            listeners.advertise(self._advertised)
-            static = state.configs.static
-            static["listeners"] = f"PLAINTEXT://{bound}"
-            static["advertised.listeners"] = f"PLAINTEXT://{state.nodes.first.endpoint}"
+            await state.users.give(self._users)
+            await listeners.listen(self._listeners)
+            listeners.advertise()
+            self._describe_listeners(state, listeners)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(Maintenance(state, listeners).run)
                 self._serving = Serving(state, listeners)
@@ -204,11 +216,20 @@ class Broker:
             with anyio.CancelScope(shield=True):
                 await listeners.close()
 
+    def _describe_listeners(self, state: BrokerState, listeners: Listeners) -> None:
+        """Set the configs that clients may read."""
+        static, names = state.configs.static, [one.name for one in self._listeners]
+        static["listeners"] = ",".join(f"{name}://{listeners.bound(name)}" for name in names)
+        static["advertised.listeners"] = ",".join(
+            f"{name}://{state.nodes.first.endpoint_at(name)}" for name in names
+        )
+        static["listener.security.protocol.map"] = ",".join(f"{one.name}:{one.protocol}" for one in self._listeners)
+
     # --- for programs -------------------------------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all nodes for clients of this machine, `host:port`.
+        """The addresses of all nodes for clients of this machine, `host:port`, at the first listener.
 
         Raises: BrokerClosed: the broker does not serve.
         """
@@ -249,6 +270,32 @@ class Broker:
         Raises: InvalidArgument: there is no such node.
         """
         return str(self.state.nodes.get(node).endpoint)
+
+    def address_of(self, listener: str) -> str:
+        """Return the addresses of all nodes at a listener, for clients of this machine.
+
+        Raises: InvalidArgument: the broker has no listener of that name.
+        """
+        nodes = self.state.nodes
+        if listener not in nodes.first.endpoints:
+            raise InvalidArgument(f"the broker has no listener {listener!r}; it has {', '.join(nodes.first.endpoints)}")
+        return ",".join(str(_local(node.endpoints[listener])) for node in nodes)
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The listeners, as they were given."""
+        return tuple(self._listeners)
+
+    async def reload_tls(self) -> None:
+        """Read changed certificates now instead of within 30 seconds; new connections use them.
+
+        A file that cannot be used is logged, and the previous certificate stays in use.
+
+        Raises: BrokerClosed: the broker does not serve.
+        """
+        if self._serving is None:
+            raise BrokerClosed("this Broker is not running: start it first, or use `async with`")
+        await self._serving.listeners.reload_tls()
 
     async def create_topic(
         self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None
@@ -339,6 +386,28 @@ class Broker:
     def __repr__(self) -> str:
         where = f"on {self.bootstrap_servers}" if self._serving is not None else "not serving"
         return f"<Broker {self._node_id} {where}, {self._storage!r}>"
+
+
+def _pop_listeners(configs: BrokerOptions) -> list[Listener]:
+    """Remove listeners that are given as objects; empty if they are Kafka's text, or not given."""
+    given = configs.get("listeners")
+    if given is None or isinstance(given, str) or not any(isinstance(one, Listener) for one in given):
+        return []
+    del configs["listeners"]
+    listeners = [one for one in given if isinstance(one, Listener)]
+    if len(listeners) != len(given):
+        raise ConfigurationError("listeners must be a list of Listener objects, or text such as SASL_SSL://host:port")
+    check_names(listeners)
+    return listeners
+
+
+def _listeners(static: Mapping[str, str], listen: str, advertised: str | None) -> list[Listener]:
+    """Return the listeners of Kafka's configs, or the one of `listen`."""
+    if "listeners" not in static:
+        return [Listener(address=listen, advertised=advertised)]
+    if listen != ANY_PORT or advertised is not None:
+        raise ConfigurationError("give listeners and advertised_listeners, or listen and advertised, not both")
+    return listeners_of(static)
 
 
 def _local(endpoint: Endpoint) -> Endpoint:

@@ -13,19 +13,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
-from collections.abc import Awaitable, Coroutine
-from typing import TYPE_CHECKING, cast
+from collections.abc import Awaitable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from aiokwire.broker.dispatch import Answer, Call, CloseConnection, FallSilent, read_call
+from aiokwire.broker.dispatch import Answer, AnswerAndClose, Call, CloseConnection, FallSilent, read_call
 from aiokwire.broker.nodes import Endpoint, Node
-from aiokwire.broker.security import Usage
+from aiokwire.broker.security import ANONYMOUS, Usage
+from aiokwire.broker.security.authentication import Authenticator
+from aiokwire.broker.security.principals import PrincipalMapping
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.throttling import count_request, encode_throttled
 from aiokwire.broker.turns import REQUEST_COST
-from aiokwire.errors import ProtocolViolation
+from aiokwire.errors import AuthenticationFailed, ProtocolViolation
 from aiokwire.net import FrameReader, write_scattered
 from aiokwire.protocol import ApiKey, Buffer, Response, encode_response
 
@@ -38,6 +41,9 @@ HEADER = 8  # bytes of the shortest request: API, version, correlation id
 JOIN_BELOW = 1 << 16  # bytes; copying fewer is faster than a scatter write
 # Requests that wait for other clients, not for the broker's own work: cancelled once their client is gone.
 LONG_POLLS = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
+LOGIN_SECONDS = 10.0
+FRAME_SECONDS = 30.0  # for a request to arrive, and more if it is large
+LEAST_RATE = 1 << 20  # bytes a second
 WRITE_AHEAD = 1 << 20  # bytes that may wait for a slow reader before its next request is handled
 
 
@@ -50,13 +56,17 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._quotas = state.quotas
         self._node = node
         self.connection_id = connection_id
-        self._reader = FrameReader(
-            self._on_frame, max_size=state.configs.integer("socket.request.max.bytes"), min_size=HEADER
-        )
+        security = server.security
+        self._listener = security.name
+        self._authenticator: Authenticator | None = None
+        self._principal = ANONYMOUS
+        if security.login is not None:
+            self._authenticator = Authenticator(security.login, asyncio.get_running_loop().time)
+        self._reader = self._new_reader()
         self._queue: deque[bytearray] = deque()  # whole requests, not handled yet
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self.peer = "?"
+        self.host = self.peer = "?"
         self._local: Endpoint | None = None
         self._pumping = False  # within `_pump`: a frame that arrives now waits in the queue
         self._in_line = False  # waiting for its next turn
@@ -71,7 +81,15 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._muted = False  # the wait is the pause of a throttled connection
         self._scope: anyio.CancelScope | None = None  # around a long poll: cancelled once the client is gone
         self._wake = anyio.Event()
-        self.last_used = self._loop.time()
+        self.last_used = self._opened = self._loop.time()
+        self._in_frame_since = math.inf  # when `close_if_overdue` first saw the frame that is being read
+
+    def _new_reader(self) -> FrameReader:
+        configs = self._state.configs
+        if self._authenticator is None:
+            return FrameReader(self._on_frame, max_size=configs.integer("socket.request.max.bytes"), min_size=HEADER)
+        # Tokens without a header may be empty; requests are checked by the authenticator.
+        return FrameReader(self._on_frame, max_size=configs.integer("sasl.server.max.receive.size"), min_size=0)
 
     @property
     def idle(self) -> bool:
@@ -84,9 +102,19 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_AHEAD)
         peer, local = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        self.peer = f"{peer[0]}:{peer[1]}" if peer else "?"
+        if peer:
+            self.host, self.peer = peer[0], f"{peer[0]}:{peer[1]}"
         self._local = Endpoint(local[0], local[1]) if local else None
         self._server.opened(self)
+        mapping = self._server.security.mapping
+        if mapping is not None:
+            self._identify(mapping, transport.get_extra_info("peercert"))
+
+    def _identify(self, mapping: PrincipalMapping, certificate: Mapping[str, Any] | None) -> None:
+        try:
+            self._principal = mapping.principal_of(certificate)
+        except ValueError as error:
+            self._fail(f"the client's certificate names no user: {error}")
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.get_buffer()
@@ -191,23 +219,57 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._quotas.enabled:
             self._usage = Usage(len(frame))
         try:
+            if self._authenticator is not None:
+                self._authenticator.screen(frame)
+                if self._authenticator.reads_tokens:
+                    self._wait_for(Call(self._state, api=ApiKey.SASL_AUTHENTICATE, version=0), self._answer_token(frame))
+                    return 0
             call, work = read_call(
-                self._state, frame, peer=self.peer, local=self._local, connection_id=self.connection_id, node=self._node
+                self._state,
+                frame,
+                peer=self.peer,
+                local=self._local,
+                connection_id=self.connection_id,
+                node=self._node,
+                principal=self._principal,
+                listener=self._listener,
+                authenticator=self._authenticator,
             )
             result = work()
             if result is None or isinstance(result, Response):
                 answered = self._answer(call, result)
             else:
-                if self._usage is not None:
-                    self._usage.wait()
-                self._waiting = (call, result)
-                self._wake.set()
+                self._wait_for(call, result)
+        except AnswerAndClose as error:
+            self._answer(call, error.response)
+            self._fail(str(error))
         except (CloseConnection, ProtocolViolation) as error:
             self._fail(str(error))
         except Exception:
             logger.exception("connection from %s: a request failed in the broker; closing the connection", self.peer)
             self.close()
         return answered
+
+    def _wait_for(self, call: Call, result: Awaitable[Answer]) -> None:
+        if self._usage is not None:
+            self._usage.wait()
+        self._waiting = (call, result)
+        self._wake.set()
+
+    async def _answer_token(self, frame: bytearray) -> None:
+        """Continue a SASL exchange whose tokens are frames without headers (KIP-43)."""
+        assert self._authenticator is not None
+        try:
+            challenge = await self._authenticator.evaluate(bytes(frame))
+        except AuthenticationFailed as error:
+            raise CloseConnection(self._authenticator.describe_failure(error)) from error
+        if self._transport is not None:
+            self._transport.write(len(challenge).to_bytes(4, "big") + challenge)
+
+    def _use_login(self, authenticator: Authenticator) -> None:
+        """Handle the next requests for the user who logged in."""
+        self._principal = authenticator.principal
+        self._reader.limit(self._state.configs.integer("socket.request.max.bytes"))
 
     def _answer(self, call: Call, response: Answer) -> int:
         """Write a response; return the number of bytes encoded for it, without records."""
@@ -267,6 +329,11 @@ class ServerConnection(asyncio.BufferedProtocol):
                     if self._gone:
                         scope.cancel()
                 self._answer(call, await awaitable)
+            if self._authenticator is not None and self._authenticator.is_ready:
+                self._use_login(self._authenticator)
+        except AnswerAndClose as error:
+            self._answer(call, error.response)
+            self._fail(str(error))
         except CloseConnection as error:
             self._fail(str(error))
         except FallSilent:
@@ -281,6 +348,20 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _fail(self, why: str) -> None:
         self._state.peer_log.warn(self.peer, why)
         self.close()
+
+    def close_if_overdue(self, now: float) -> None:
+        """Close the connection if a login, or the end of a request, is overdue."""
+        if self._authenticator is not None and not self._authenticator.is_ready and now - self._opened > LOGIN_SECONDS:
+            self._fail(f"no SASL login within {LOGIN_SECONDS:g} s")
+        elif not self._reader.in_frame or not self._reading:
+            self._in_frame_since = math.inf
+        elif self._in_frame_since == math.inf or self._in_frame_since < self.last_used:
+            self._in_frame_since = now
+        elif now - self._in_frame_since > FRAME_SECONDS + self._reader.frame_size / LEAST_RATE:
+            self._fail(
+                f"a request of {self._reader.frame_size or 'few'} bytes is not complete after "
+                f"{now - self._in_frame_since:.0f} s"
+            )
 
     def abort_unread(self, held: int, limit: int) -> None:
         """Drop the connection, because all slow readers together hold `held` bytes."""

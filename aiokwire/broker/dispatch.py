@@ -20,6 +20,7 @@ from aiokwire.protocol import ApiKey, Request, Response, decode_request
 
 if TYPE_CHECKING:
     from aiokwire.broker.faults.rules import PartitionErrors
+    from aiokwire.broker.security.authentication import Authenticator
 
 T = TypeVar("T")
 MaybeAwaitable: TypeAlias = T | Awaitable[T]
@@ -60,6 +61,7 @@ APIS = _table(
     (ApiKey.SYNC_GROUP, 0, 5, 0),
     (ApiKey.DESCRIBE_GROUPS, 0, 6, 0),
     (ApiKey.LIST_GROUPS, 0, 5, 0),
+    (ApiKey.SASL_HANDSHAKE, 0, 1, 0),
     (ApiKey.API_VERSIONS, 0, 4, 0),
     (ApiKey.CREATE_TOPICS, 2, 7, 0),
     (ApiKey.DELETE_TOPICS, 1, 6, 0),
@@ -78,6 +80,7 @@ APIS = _table(
     (ApiKey.LIST_TRANSACTIONS, 0, 2, 0),
     (ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, 0),
     (ApiKey.DESCRIBE_LOG_DIRS, 1, 5, 0),
+    (ApiKey.SASL_AUTHENTICATE, 0, 2, 0),
     (ApiKey.CREATE_PARTITIONS, 0, 3, 0),
     (ApiKey.CREATE_DELEGATION_TOKEN, 1, 3, 0),
     (ApiKey.RENEW_DELEGATION_TOKEN, 1, 2, 0),
@@ -91,6 +94,8 @@ APIS = _table(
     (ApiKey.OFFSET_DELETE, 0, 0, 0),
     (ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, 0),
     (ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, 0),
+    (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, 0),
+    (ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, 0),
     (ApiKey.DESCRIBE_QUORUM, 0, 2, 0),
     (ApiKey.DESCRIBE_CLUSTER, 0, 2, 0),
     (ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, 0),
@@ -102,6 +107,14 @@ APIS = _table(
 
 class CloseConnection(KafkaError):
     """The connection must be closed instead of answered; the message gives the reason."""
+
+
+class AnswerAndClose(CloseConnection):
+    """The connection must be closed after this response; the message gives the reason."""
+
+    def __init__(self, message: str, response: Response) -> None:
+        super().__init__(message)
+        self.response = response
 
 
 class FallSilent(KafkaError):
@@ -116,8 +129,8 @@ class Call:
     """The context of one request: its header, connection and node."""
 
     __slots__ = (
-        "api", "client_id", "connection_id", "correlation_id", "faults", "local", "node", "peer", "principal", "state",
-        "version",
+        "api", "authenticator", "client_id", "connection_id", "correlation_id", "faults", "listener", "local", "node",
+        "peer", "principal", "state", "version",
     )  # fmt: skip
 
     def __init__(
@@ -133,6 +146,8 @@ class Call:
         connection_id: int = 0,
         node: Node | None = None,
         principal: Principal = ANONYMOUS,
+        listener: str = "",
+        authenticator: Authenticator | None = None,
     ) -> None:
         self.state = state
         self.principal = principal  # that the connection is authenticated as
@@ -144,11 +159,13 @@ class Call:
         self.local = local  # the address that the client connected to
         self.connection_id = connection_id
         self.node = node if node is not None else state.nodes.first  # that received the request
+        self.listener = listener  # that the client connected to; empty: the first one
+        self.authenticator = authenticator  # of the connection, if its listener uses SASL
         self.faults: PartitionErrors | None = None  # set by a test's rules
 
     def advertised(self, node: Node | None = None) -> Endpoint:
         """Return the address of a node (default: the call's) at which this client can reach it."""
-        endpoint = (node or self.node).endpoint
+        endpoint = (node or self.node).endpoint_at(self.listener)
         if endpoint.host in {"0.0.0.0", "::", ""} and self.local is not None:
             return Endpoint(self.local.host, endpoint.port)
         return endpoint
@@ -197,6 +214,9 @@ def read_call(
     local: Endpoint | None,
     connection_id: int,
     node: Node | None = None,
+    principal: Principal = ANONYMOUS,
+    listener: str = "",
+    authenticator: Authenticator | None = None,
 ) -> tuple[Call, Callable[[], Result]]:
     """Return the call in a frame, and the function that handles it.
 
@@ -218,6 +238,9 @@ def read_call(
         local=local,
         connection_id=connection_id,
         node=node,
+        principal=principal,
+        listener=listener,
+        authenticator=authenticator,
     )
     handler = _handlers.get(key) or handler_of(api)
     if state.plays_several and is_coordinated_elsewhere(request, state, call.node.id):

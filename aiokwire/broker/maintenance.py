@@ -50,6 +50,7 @@ class Maintenance:
             (configs.seconds("offsets.retention.check.interval.ms"), self._expire_offsets),
             (max(BEAT, min(self._idle / 4, 30.0)), self._reap),
             (configs.integer("delegation.token.expiry.check.interval.ms") / 1000, state.tokens.remove_expired),
+            (BEAT, self._reap_overdue),
         ]
 
     async def run(self) -> None:
@@ -115,3 +116,6 @@ class Maintenance:
     async def _reap(self) -> None:
         if self._idle > 0:
             self._listeners.close_idle(self._idle)
+
+    async def _reap_overdue(self) -> None:
+        self._listeners.close_overdue()

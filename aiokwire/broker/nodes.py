@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from aiokwire.broker.fetch_sessions import FetchSessions
 from aiokwire.broker.topics import Partition
-from aiokwire.errors import InvalidArgument
+from aiokwire.errors import ConfigurationError, InvalidArgument
 
 NO_NODE = -1
+LAST_PORT = 65535
 
 
 class Endpoint(NamedTuple):
@@ -27,6 +28,26 @@ class Endpoint(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+NOWHERE = Endpoint("", 0)
+
+
+def parse_endpoint(text: str, option: str) -> Endpoint:
+    """Parse `host:port`, `[IPv6]:port` or `:port` (all addresses); port 0 picks a free one.
+
+    Raises: ConfigurationError: naming the option and the value.
+    """
+    host, colon, port = text.strip().rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        colon = ""
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > LAST_PORT:
+        raise ConfigurationError(
+            f"{option} must be 'host:port' with a port from 0 to 65535 (0 picks a free one), not {text!r}"
+        )
+    return Endpoint(host or "0.0.0.0", int(port))
+
+
 class Leader(NamedTuple):
     """The leader of a partition in metadata; the node is -1 while there is none."""
 
@@ -37,14 +58,23 @@ class Leader(NamedTuple):
 class Node:
     """One node of a broker."""
 
-    __slots__ = ("endpoint", "id", "running", "sessions")
+    __slots__ = ("endpoints", "id", "running", "sessions")
 
     def __init__(self, node_id: int, sessions: FetchSessions) -> None:
         self.id = node_id
-        # Set once it listens; clients get the address that they connected to instead of a wildcard host.
-        self.endpoint = Endpoint("", 0)
+        # By listener, set once it listens; clients get the address that they connected to instead of a wildcard host.
+        self.endpoints: dict[str, Endpoint] = {}
         self.running = True
         self.sessions = sessions
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The address of the first listener."""
+        return next(iter(self.endpoints.values()), NOWHERE)
+
+    def endpoint_at(self, listener: str) -> Endpoint:
+        """Return the address of a listener; the first one's if the node has none of that name."""
+        return self.endpoints.get(listener) or self.endpoint
 
     def __repr__(self) -> str:
         return f"<Node {self.id}{'' if self.running else ', stopped'}>"

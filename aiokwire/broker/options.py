@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from aiokwire.broker.security.listeners import Listener
 
 
 class BrokerOptions(TypedDict, total=False):
@@ -122,7 +125,7 @@ class BrokerOptions(TypedDict, total=False):
     kafka_metrics_reporters: str | Sequence[str]
     leader_imbalance_check_interval_seconds: int
     listener_security_protocol_map: str
-    listeners: str | Sequence[str]
+    listeners: str | Sequence[str | Listener]
     log_cleaner_backoff_ms: int
     log_cleaner_dedupe_buffer_size: int
     log_cleaner_delete_retention_ms: int

@@ -1,4 +1,4 @@
-"""Limits on what peers cause: lines in the log, and the memory of responses that they do not read.
+"""Limits on what peers cause: connections, lines in the log, memory of responses not read.
 
 Warnings are a few per address and minute: a hostile client must not fill the disk. An error that
 lasts, such as a full disk, meets every request: it is logged on change and every 30 seconds.
@@ -16,6 +16,7 @@ import logging
 from typing import Protocol
 
 from aiokwire._text import printable
+from aiokwire.broker.configs import BrokerConfigs
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +81,46 @@ class LastingErrors:
             self._last.clear()
         self._last[subject] = (str(error), now)
         logger.error("%s: %s", subject, error)
+
+
+class ConnectionLimits:
+    """The numbers of connections of a node: in total and by address (Java: `ConnectionQuotas`)."""
+
+    def __init__(self, configs: BrokerConfigs) -> None:
+        self._configs = configs
+        self._counts: dict[str, int] = {}  # by host
+        self._total = 0
+
+    def refusal(self, host: str) -> str | None:
+        """Return the reason why another connection from this address must be refused, if any."""
+        most = self._configs.integer("max.connections")
+        if self._total >= most:
+            return f"max.connections ({most}) is reached"
+        most = self._most_of(host)
+        if self._counts.get(host, 0) >= most:
+            return f"max.connections.per.ip ({most}) is reached"
+        return None
+
+    def _most_of(self, host: str) -> int:
+        for override in (self._configs.text("max.connections.per.ip.overrides") or "").split(","):
+            name, _, count = override.strip().rpartition(":")
+            if name == host and count.isdecimal():
+                return int(count)
+        return self._configs.integer("max.connections.per.ip")
+
+    def add(self, host: str) -> None:
+        """Count a new connection."""
+        self._counts[host] = self._counts.get(host, 0) + 1
+        self._total += 1
+
+    def remove(self, host: str) -> None:
+        """Count a connection no longer."""
+        self._total -= 1
+        left = self._counts[host] - 1
+        if left:
+            self._counts[host] = left
+        else:
+            del self._counts[host]
 
 
 class SlowReader(Protocol):

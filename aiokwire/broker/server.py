@@ -1,4 +1,4 @@
-"""The listeners of a broker, one per node: sockets and their connections."""
+"""The listeners of a broker, each at every node: sockets and their connections."""
 
 from __future__ import annotations
 
@@ -10,42 +10,28 @@ import itertools
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
 
+from aiokwire.broker.acceptor import TlsAcceptor
 from aiokwire.broker.connection import ServerConnection
-from aiokwire.broker.nodes import Endpoint, Node
+from aiokwire.broker.nodes import LAST_PORT, Endpoint, Node
+from aiokwire.broker.peers import ConnectionLimits
+from aiokwire.broker.security.listeners import Listener, ListenerSecurity, security_of
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.turns import Turns
 from aiokwire.errors import ConfigurationError, ConnectionFailed
+from aiokwire.threads import run_in_thread
 
 logger = logging.getLogger(__name__)
 
 _LOOPBACK = ("127.0.0.1", "::1")
 _NO_IPV6 = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT})
-_LAST_PORT = 65535
 _PORTS_TRIED = 8  # attempts to find a port that is free at every address
 CLOSE_GRACE = 1.0  # seconds for connections to send pending responses
-
-
-def parse_endpoint(text: str, option: str) -> Endpoint:
-    """Parse `host:port`, `[IPv6]:port` or `:port` (all addresses); port 0 picks a free one.
-
-    Raises: ConfigurationError: naming the option and the value.
-    """
-    host, colon, port = text.strip().rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        colon = ""
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > _LAST_PORT:
-        raise ConfigurationError(
-            f"{option} must be 'host:port' with a port from 0 to 65535 (0 picks a free one), not {text!r}"
-        )
-    return Endpoint(host or "0.0.0.0", int(port))
 
 
 async def _resolve(host: str, port: int) -> list[str]:
@@ -68,17 +54,28 @@ async def _resolve(host: str, port: int) -> list[str]:
 
 
 class Server:
-    """The listener of one node, and its connections."""
+    """One listener of one node, and its connections."""
 
-    def __init__(self, state: BrokerState, node: Node, ids: Iterator[int], turns: Turns) -> None:
-        """`ids` numbers the connections; all listeners share it, and `turns`."""
+    def __init__(
+        self,
+        state: BrokerState,
+        node: Node,
+        ids: Iterator[int],
+        turns: Turns,
+        security: ListenerSecurity,
+        limits: ConnectionLimits,
+    ) -> None:
+        """`ids` numbers the connections; all servers share it, and `turns`; those of a node `limits`."""
         self._state = state
         self._node = node
         self._tasks: anyio.abc.TaskGroup | None = None  # drives the connections, while it serves
         self._servers: list[asyncio.Server] = []
+        self._acceptors: list[TlsAcceptor] = []  # instead of servers, if the listener uses TLS
         self._connections: dict[ServerConnection, None] = {}  # in the order of their arrival
         self._ids = ids
         self.turns = turns
+        self.security = security
+        self._limits = limits
         self._empty = anyio.Event()  # set when the last connection is gone
 
     @property
@@ -112,29 +109,41 @@ class Server:
 
         Raises: OSError.
         """
-        loop = asyncio.get_running_loop()
-        for address in addresses:
+        for number, address in enumerate(addresses):
             try:
-                server = await loop.create_server(self._accept, address, port, backlog=backlog, start_serving=False)
+                port = await self._bind_one(address, port, backlog)
             except OSError as error:
-                if self._servers and ":" in address and error.errno in _NO_IPV6:
+                if number and ":" in address and error.errno in _NO_IPV6:
                     logger.debug("not listening on [%s]:%d: %s", address, port, error)
                     continue
                 raise
-            self._servers.append(server)
-            port = server.sockets[0].getsockname()[1]
         return port
+
+    async def _bind_one(self, address: str, port: int, backlog: int) -> int:
+        if self.security.tls is not None:
+            listening = _listening_socket(address, port, backlog)
+            self._acceptors.append(TlsAcceptor(listening, self._accept, self.security.tls, self._state.peer_log))
+            return int(listening.getsockname()[1])
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(self._accept, address, port, backlog=backlog, start_serving=False)
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
 
     def _unbind(self) -> None:
         for server in self._servers:
             server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         self._servers.clear()
+        self._acceptors.clear()
 
     async def serve(self, tasks: anyio.abc.TaskGroup) -> None:
         """Accept connections; their drivers run in `tasks`."""
         self._tasks = tasks
         for server in self._servers:
             await server.start_serving()
+        for acceptor in self._acceptors:
+            acceptor.start(tasks)
 
     def _accept(self) -> ServerConnection:
         return ServerConnection(self, self._state, self._node, next(self._ids))
@@ -144,11 +153,12 @@ class Server:
         if self._tasks is None:
             connection.abort()
             return
-        most = self._state.configs.integer("max.connections")
-        if len(self._connections) >= most:
-            self._state.peer_log.warn(connection.peer, f"max.connections ({most}) is reached")
+        refusal = self._limits.refusal(connection.host)
+        if refusal is not None:
+            self._state.peer_log.warn(connection.peer, refusal)
             connection.abort()
             return
+        self._limits.add(connection.host)
         self._connections[connection] = None
         if self._state.quotas.enabled:
             self._throttle(connection)
@@ -166,9 +176,17 @@ class Server:
 
     def lost(self, connection: ServerConnection) -> None:
         """Remove a closed connection."""
-        self._connections.pop(connection, None)
+        if connection in self._connections:
+            del self._connections[connection]
+            self._limits.remove(connection.host)
         if not self._connections:
             self._empty.set()
+
+    def close_overdue(self) -> None:
+        """Close the connections that did not log in, or end a request, in time."""
+        now = asyncio.get_running_loop().time()
+        for connection in self.connections:
+            connection.close_if_overdue(now)
 
     def close_idle(self, longer_than: float) -> None:
         """Close the connections without a request for `longer_than` seconds."""
@@ -190,6 +208,8 @@ class Server:
         await self._accept_no_more()
         for server in self._servers:
             server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         self._empty = anyio.Event()
         for connection in self.connections:
             connection.close()
@@ -218,54 +238,91 @@ class Server:
                 await anyio.lowlevel.checkpoint()
 
 
+def _listening_socket(address: str, port: int, backlog: int) -> socket.socket:
+    """Return a socket that is bound and listens; it does not block.
+
+    Raises: OSError.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setblocking(False)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind((address, port))
+        listening.listen(backlog)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
 class Listeners:
-    """Opens and closes the servers of all nodes."""
+    """Opens and closes the servers of all nodes: one for each node and listener."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self._servers: dict[int, Server] = {}
-        self._bound: dict[int, Endpoint] = {}
+        self._listeners: list[Listener] = []
+        self._security: dict[str, ListenerSecurity] = {}  # by listener
+        self._servers: dict[tuple[int, str], Server] = {}  # by node and listener
+        self._bound: dict[tuple[int, str], Endpoint] = {}
+        self._limits = {node.id: ConnectionLimits(state.configs) for node in state.nodes}
         self._connection_ids = itertools.count(1)  # shared: a journal distinguishes connections by their number
         self._turns = Turns()
         self._tasks: anyio.abc.TaskGroup | None = None
 
-    async def listen(self, endpoint: Endpoint) -> Endpoint:
-        """Bind every node: the first to the endpoint, others to the ports after it (0: any free).
+    async def listen(self, listeners: Sequence[Listener]) -> None:
+        """Bind every node: the first to the address, others to the ports after it (0: any free).
 
-        Raises: ConfigurationError: there are fewer ports than nodes after the endpoint's.
-        ConnectionFailed: a port is taken, or the address is not one of this machine.
+        Raises: ConfigurationError: there are fewer ports than nodes after an address, or TLS or
+        SASL lacks options. ConnectionFailed: a port is taken, or the address is not one of this
+        machine.
         """
-        self._check_ports("listen", endpoint)
-        host, port = endpoint
-        for number, node in enumerate(self._state.nodes):
-            await self._bind(node, Endpoint(host, port + number if port else 0))
-        return self._bound[self._state.nodes.first.id]
+        self._listeners = list(listeners)
+        for listener in listeners:
+            self._check_ports(f"listener {listener.name}", listener.endpoint)
+            self._security[listener.name] = security_of(listener, self._state)
+        for listener in listeners:
+            host, port = listener.endpoint
+            for number, node in enumerate(self._state.nodes):
+                await self._bind(node, listener.name, Endpoint(host, port + number if port else 0))
 
     def _check_ports(self, option: str, endpoint: Endpoint) -> None:
         last = endpoint.port + len(self._state.nodes) - 1
-        if endpoint.port and last > _LAST_PORT:
+        if endpoint.port and last > LAST_PORT:
             raise ConfigurationError(
                 f"{option} {endpoint} with {len(self._state.nodes)} nodes needs the ports {endpoint.port} to {last}, "
-                f"but the last port is {_LAST_PORT}: choose a port up to {endpoint.port - last + _LAST_PORT}"
+                f"but the last port is {LAST_PORT}: choose a port up to {endpoint.port - last + LAST_PORT}"
             )
 
-    async def _bind(self, node: Node, endpoint: Endpoint) -> Server:
-        server = self._servers[node.id] = Server(self._state, node, self._connection_ids, self._turns)
+    async def _bind(self, node: Node, listener: str, endpoint: Endpoint) -> Server:
+        key = node.id, listener
+        server = self._servers[key] = Server(
+            self._state, node, self._connection_ids, self._turns, self._security[listener], self._limits[node.id]
+        )
         backlog = self._state.configs.integer("socket.listen.backlog.size")
-        self._bound[node.id] = await server.listen(endpoint, backlog)
+        self._bound[key] = await server.listen(endpoint, backlog)
         return server
 
-    def advertise(self, advertised: Endpoint | None) -> None:
-        """Set the address of every node: the bound one, or `advertised` with the following ports.
+    def bound(self, listener: str) -> Endpoint:
+        """Return the address that the first node's listener is bound to."""
+        return self._bound[self._state.nodes.first.id, listener]
 
-        Raises: ConfigurationError: there are fewer ports than nodes after the advertised one.
+    def advertise(self) -> None:
+        """Set the addresses of every node: the bound ones, or advertised ones with following ports.
+
+        Raises: ConfigurationError: there are fewer ports than nodes after an advertised one.
         """
-        if advertised is not None:
-            self._check_ports("advertised", advertised)
-        for number, node in enumerate(self._state.nodes):
-            bound = self._bound[node.id]
-            host, port = advertised or bound
-            node.endpoint = Endpoint(host, port + number if advertised is not None and port else bound.port)
+        for listener in self._listeners:
+            advertised = listener.advertised_endpoint
+            if advertised is not None:
+                self._check_ports("advertised", advertised)
+            for number, node in enumerate(self._state.nodes):
+                bound = self._bound[node.id, listener.name]
+                host, port = advertised or bound
+                shown = Endpoint(host, port + number if advertised is not None and port else bound.port)
+                node.endpoints[listener.name] = shown
 
     async def serve(self, tasks: anyio.abc.TaskGroup) -> None:
         """Accept connections; their drivers run in `tasks`."""
@@ -274,25 +331,42 @@ class Listeners:
             await server.serve(tasks)
 
     async def stop(self, node: Node) -> None:
-        """Stop a node: its port refuses, its connections break, its fetch sessions are removed."""
+        """Stop a node: its ports refuse, its connections break, its fetch sessions are removed."""
         node.running = False
         node.sessions.clear()
-        await self._servers[node.id].abort()
+        for listener in self._listeners:
+            await self._servers[node.id, listener.name].abort()
 
     async def start(self, node: Node) -> None:
-        """Start a stopped node at its port.
+        """Start a stopped node at its ports.
 
-        Raises: ConnectionFailed: the port is taken.
+        Raises: ConnectionFailed: a port is taken.
         """
         assert self._tasks is not None, "a broker that serves"
-        server = await self._bind(node, self._bound[node.id])
+        names = [listener.name for listener in self._listeners]
+        servers = [await self._bind(node, name, self._bound[node.id, name]) for name in names]
         node.running = True
-        await server.serve(self._tasks)
+        for server in servers:
+            await server.serve(self._tasks)
 
     def close_idle(self, longer_than: float) -> None:
         """Close the connections without a request for `longer_than` seconds."""
         for server in self._servers.values():
             server.close_idle(longer_than)
+
+    def close_overdue(self) -> None:
+        """Close the connections that did not log in, or end a request, in time."""
+        for server in self._servers.values():
+            server.close_overdue()
+
+    async def reload_tls(self) -> None:
+        """Read changed certificates now; new connections use them.
+
+        Bad files are logged, and the previous ones stay in use.
+        """
+        for security in self._security.values():
+            if security.tls is not None:
+                await run_in_thread(security.tls.reload)
 
     async def close(self) -> None:
         """Stop listening and close every connection. May be called again."""

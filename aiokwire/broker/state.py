@@ -22,6 +22,7 @@ from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.peers import LastingErrors, PeerLog, UnreadAnswers
 from aiokwire.broker.producer_ids import ProducerIds
 from aiokwire.broker.security import ClientQuotas, DelegationTokens, SecurityStore
+from aiokwire.broker.security.users import Users
 from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.broker.transactions import TransactionCoordinator
@@ -97,6 +98,7 @@ class BrokerState:
             max_lifetime_ms=configs.integer("delegation.token.max.lifetime.ms"),
             renewal_ms=configs.integer("delegation.token.expiry.time.ms"),
         )
+        self.users = Users(self.security)
         self.unread = UnreadAnswers()
         self.slices = Slices()
         self.peer_log = PeerLog()
@@ -135,6 +137,7 @@ class BrokerState:
             self.security.load()
             self.quotas.load()
             self.tokens.load()
+            self.users.load()
             self.topics.load()
             self.offsets.load(self.groups.take_in)
             self.transactions.load()

@@ -65,6 +65,15 @@ class FrameReader:
         """Whether the stream is in the middle of a frame."""
         return self._frame is not None or self._have > 0
 
+    @property
+    def frame_size(self) -> int:
+        """The size of the frame that is being read, in bytes; 0 if it fits into the shared buffer."""
+        return 0 if self._frame is None else len(self._frame)
+
+    def limit(self, max_size: int) -> None:
+        """Accept frames of up to `max_size` bytes from now on."""
+        self._max_size = max_size
+
     def get_buffer(self) -> memoryview:
         """Return the buffer for the next bytes."""
         if self._frame is not None:
