@@ -220,9 +220,7 @@ class Broker:
         """Set the configs that clients may read."""
         static, names = state.configs.static, [one.name for one in self._listeners]
         static["listeners"] = ",".join(f"{name}://{listeners.bound(name)}" for name in names)
-        static["advertised.listeners"] = ",".join(
-            f"{name}://{state.nodes.first.endpoint_at(name)}" for name in names
-        )
+        static["advertised.listeners"] = ",".join(f"{name}://{state.nodes.first.endpoint_at(name)}" for name in names)
         static["listener.security.protocol.map"] = ",".join(f"{one.name}:{one.protocol}" for one in self._listeners)
 
     # --- for programs -------------------------------------------------------------------------------------------------

@@ -234,7 +234,7 @@ log.roll.ms LONG - - dynamic
 log.segment.bytes INT 1073741824 14.. dynamic
 log.segment.delete.delay.ms LONG 60000 0.. dynamic
 max.connection.creation.rate INT 2147483647 0.. dynamic
-max.connections INT 2147483647 0.. dynamic
+max.connections INT 10000 0.. dynamic
 max.connections.per.ip INT 2147483647 0.. dynamic
 max.connections.per.ip.overrides STRING "" - dynamic
 max.incremental.fetch.session.cache.slots INT 1000 0..
@@ -273,7 +273,7 @@ principal.builder.class CLASS org.apache.kafka.common.security.authenticator.Def
 process.roles LIST broker,controller broker|controller
 producer.id.expiration.ms INT 86400000 1.. dynamic
 producer.purgatory.purge.interval.requests INT 1000 -
-queued.max.request.bytes LONG -1 -
+queued.max.request.bytes LONG 268435456 -
 queued.max.requests INT 500 1..
 quota.window.num INT 11 1..
 quota.window.size.seconds INT 1 1..

@@ -220,10 +220,12 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._usage = Usage(len(frame))
         try:
             if self._authenticator is not None:
-                self._authenticator.screen(frame)
                 if self._authenticator.reads_tokens:
-                    self._wait_for(Call(self._state, api=ApiKey.SASL_AUTHENTICATE, version=0), self._answer_token(frame))
+                    self._wait_for(
+                        Call(self._state, api=ApiKey.SASL_AUTHENTICATE, version=0), self._answer_token(frame)
+                    )
                     return 0
+                self._authenticator.screen(frame)
             call, work = read_call(
                 self._state,
                 frame,

@@ -65,7 +65,7 @@ class Server:
         security: ListenerSecurity,
         limits: ConnectionLimits,
     ) -> None:
-        """`ids` numbers the connections; all servers share it, and `turns`; those of a node `limits`."""
+        """`ids` numbers the connections; all servers share it and `turns`, a node's `limits`."""
         self._state = state
         self._node = node
         self._tasks: anyio.abc.TaskGroup | None = None  # drives the connections, while it serves

@@ -67,7 +67,7 @@ class FrameReader:
 
     @property
     def frame_size(self) -> int:
-        """The size of the frame that is being read, in bytes; 0 if it fits into the shared buffer."""
+        """The size of the frame being read, in bytes; 0 if it fits into the shared buffer."""
         return 0 if self._frame is None else len(self._frame)
 
     def limit(self, max_size: int) -> None:

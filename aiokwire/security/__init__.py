@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from aiokwire.security.scram import (
         ScramCredential as ScramCredential,
         ScramServer as ScramServer,
+        credential_of as credential_of,
         is_password_of as is_password_of,
+        salted_password as salted_password,
         scram_credential as scram_credential,
     )
     from aiokwire.security.secret import (
@@ -55,7 +57,8 @@ else:
             "security.placeholders": "read_text resolve warn_if_readable_by_others",
             "security.properties": "parse_properties",
             "security.sasl": "OAuthToken SaslClient SaslServer UserPassword",
-            "security.scram": "ScramCredential ScramServer is_password_of scram_credential",
+            "security.scram": "ScramCredential ScramServer credential_of is_password_of salted_password "
+            "scram_credential",
             "security.secret": "Secret random_bytes random_text",
         },
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import Sequence
 from typing import Self, TypeVar, cast
 
@@ -11,8 +12,9 @@ import anyio
 
 from aiokwire.broker import Broker
 from aiokwire.protocol import Request, Response, decode_response, encode_request
-from aiokwire.protocol.messages import fetch, produce
+from aiokwire.protocol.messages import fetch, produce, sasl_authenticate, sasl_handshake
 from aiokwire.records import BatchBuilder, read_batches
+from aiokwire.security import SaslClient
 from aiokwire.types import Compression
 
 R = TypeVar("R", bound=Response)
@@ -28,9 +30,14 @@ class RawClient:
         self._sent = 0
 
     @classmethod
-    async def connect(cls, broker: Broker, node: int | None = None) -> Self:
+    async def connect(
+        cls, broker: Broker, node: int | None = None, *, listener: str = "", tls: ssl.SSLContext | None = None
+    ) -> Self:
         port = broker.port if node is None else int(broker.address(node).rpartition(":")[2])
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26)
+        if listener:
+            port = int(broker.address_of(listener).rpartition(":")[2])
+        name = "localhost" if tls is not None else None
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26, ssl=tls, server_hostname=name)
         return cls(reader, writer)
 
     def send(self, request: Request, version: int) -> None:
@@ -154,3 +161,27 @@ def fetch_request(
 def values_of(data: fetch.PartitionData) -> list[bytes | None]:
     """The values of the records in one partition's answer."""
     return [value for one in read_batches(data.records, "t", 0) for value in one.values()]
+
+
+# --- logins -----------------------------------------------------------------------------------------------------------
+
+
+async def shake_hands(client: RawClient, mechanism: str, version: int = 1) -> sasl_handshake.SaslHandshakeResponse:
+    """Begin a SASL exchange."""
+    return await client.ask(sasl_handshake.SaslHandshakeRequest(mechanism=mechanism), version)
+
+
+async def log_in(client: RawClient, sasl: SaslClient, version: int = 2) -> sasl_authenticate.SaslAuthenticateResponse:
+    """Run a whole exchange; return the last answer, which may be an error."""
+    answer = sasl_authenticate.SaslAuthenticateResponse()
+    assert (await shake_hands(client, sasl.mechanism)).error_code == 0
+    challenge = b""
+    while not sasl.is_complete:
+        token = await sasl.evaluate_challenge(challenge)
+        if sasl.is_complete and challenge:
+            break  # the broker's last message was checked
+        answer = await client.ask(sasl_authenticate.SaslAuthenticateRequest(auth_bytes=token), version)
+        if answer.error_code:
+            break
+        challenge = answer.auth_bytes
+    return answer

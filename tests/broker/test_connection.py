@@ -17,7 +17,7 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.broker.log import MemoryStorage
 from aiokwire.protocol import encode_request
-from aiokwire.protocol.messages import api_versions, fetch, list_offsets, metadata, produce, sasl_handshake
+from aiokwire.protocol.messages import api_versions, fetch, list_offsets, metadata, produce, unregister_broker
 from tests.broker.raw import PATIENCE, RawClient, batch, fetch_request, produce_one, produce_request, values_of
 
 
@@ -83,9 +83,9 @@ async def test_an_invalid_request_closes_the_connection_and_logs_the_cause(
 async def test_an_api_that_is_not_advertised_closes_the_connection(
     client: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client.send(sasl_handshake.SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    client.send(unregister_broker.UnregisterBrokerRequest(broker_id=1), 0)
     assert await client.closed_by_broker()
-    assert "SASL_HANDSHAKE version 1: this broker has no such API" in caplog.text
+    assert "UNREGISTER_BROKER version 0: this broker has no such API" in caplog.text
 
 
 async def test_a_connection_that_fails_leaves_the_others_alone(broker: Broker, client: RawClient) -> None:

@@ -26,7 +26,7 @@ async def handle(
     request: messages.AlterUserScramCredentialsRequest, call: Call
 ) -> messages.AlterUserScramCredentialsResponse:
     """Respond once the changes are on the disk."""
-    changes: list[Change] = [*request.upsertions, *request.deletions]
+    changes = _changes(request)
     counts = Counter((one.name, one.mechanism) for one in changes)
     twice = {key for key, count in counts.items() if count > 1}
     faults: dict[str, Fault] = {}
@@ -53,12 +53,16 @@ def refuse(
     request: messages.AlterUserScramCredentialsRequest, version: int, code: ErrorCode
 ) -> messages.AlterUserScramCredentialsResponse:
     """Return an error for each user."""
-    names = dict.fromkeys(one.name for one in (*request.upsertions, *request.deletions))
+    names = dict.fromkeys(one.name for one in _changes(request))
     return messages.AlterUserScramCredentialsResponse(
         results=[
             messages.AlterUserScramCredentialsResult(user=name, error_code=code, error_message=None) for name in names
         ]
     )
+
+
+def _changes(request: messages.AlterUserScramCredentialsRequest) -> list[Change]:
+    return [*request.upsertions, *request.deletions]
 
 
 def _fault(change: Change, call: Call, twice: set[tuple[str, int]]) -> Fault:

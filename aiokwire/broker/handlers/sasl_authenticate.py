@@ -17,9 +17,7 @@ from aiokwire.protocol.messages import sasl_authenticate as messages
 NOT_BEGUN = "SaslAuthenticate request received after successful authentication"  # Kafka's text
 
 
-def handle(
-    request: messages.SaslAuthenticateRequest, call: Call
-) -> MaybeAwaitable[messages.SaslAuthenticateResponse]:
+def handle(request: messages.SaslAuthenticateRequest, call: Call) -> MaybeAwaitable[messages.SaslAuthenticateResponse]:
     """Respond after the credentials are checked; those of a failed login after a pause."""
     if call.authenticator is None or not call.authenticator.in_exchange:
         return messages.SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=NOT_BEGUN)

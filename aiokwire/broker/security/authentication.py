@@ -4,8 +4,8 @@
                                                                                  |
         ready <- SaslAuthenticate ... <- SaslHandshake, before the session expires
 
-Before the login a client may send ApiVersions and the two requests of SASL, nothing else. An expired
-session accepts a re-authentication only, by the same mechanism and for the same principal.
+Before the login a client may send ApiVersions and the two requests of SASL, nothing else. An
+expired session accepts a re-authentication only, by the same mechanism and for the same principal.
 """
 
 from __future__ import annotations

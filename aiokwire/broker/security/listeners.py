@@ -95,9 +95,7 @@ def listeners_of(configs: Mapping[str, str]) -> list[Listener]:
         protocols[name.strip()] = protocol.strip()
     advertised = dict(_entries("advertised.listeners", configs.get("advertised.listeners", "")))
     found = [
-        Listener(
-            name=name, protocol=_protocol(name, protocols), address=address, advertised=advertised.pop(name, None)
-        )
+        Listener(name=name, protocol=_protocol(name, protocols), address=address, advertised=advertised.pop(name, None))
         for name, address in _entries("listeners", configs["listeners"])
     ]
     if advertised:

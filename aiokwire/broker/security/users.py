@@ -46,7 +46,8 @@ class Users:
         """Take users of this process; their passwords are not stored."""
         for user, password in users.items():
             self._given[user] = {
-                mechanism: await run_in_thread(scram_credential, mechanism, password) for mechanism in MECHANISMS.values()
+                mechanism: await run_in_thread(scram_credential, mechanism, password)
+                for mechanism in MECHANISMS.values()
             }
 
     def find(self, mechanism: str, user: str) -> ScramCredential | None:
