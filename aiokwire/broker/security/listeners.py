@@ -227,7 +227,10 @@ def _server_of(mechanism: str, listener: Listener, state: BrokerState) -> Callab
     if mechanism == "PLAIN":
         return functools.partial(PlainServer, state.users.verify)
     if mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
-        return functools.partial(ScramServer, mechanism, functools.partial(state.users.find, mechanism))
+        find = functools.partial(state.users.find, mechanism)
+        return lambda: ScramServer(
+            mechanism, find, find_token=lambda token_id: state.tokens.scram_credential(token_id, mechanism)
+        )
     raise ConfigurationError(
         f"listener {listener.name}: the broker has no SASL mechanism {mechanism}; it has {', '.join(MECHANISMS)}"
     )
