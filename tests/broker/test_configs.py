@@ -43,6 +43,7 @@ def test_type_checkers_know_every_broker_config() -> None:
     own = {"node_id", "num_partitions"}  # parameters of `Broker` itself
     keys = {key.name.replace(".", "_"): kinds.get(key.type, "str") for key in broker_keys().values()}
     typed = {name: kind.__forward_arg__ for name, kind in BrokerOptions.__annotations__.items()}
+    keys["listeners"] = "str | Sequence[str | Listener]"
     assert typed == {name: kind for name, kind in keys.items() if name not in own}
 
 
