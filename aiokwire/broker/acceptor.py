@@ -45,6 +45,26 @@ _EXPLAINED: Final = {
 }
 
 
+def listening_socket(address: str, port: int, backlog: int) -> socket.socket:
+    """Return a socket that is bound and listens; it does not block.
+
+    Raises: OSError.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setblocking(False)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind((address, port))
+        listening.listen(backlog)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
 class TlsAcceptor:
     """Accepts at one listening socket."""
 

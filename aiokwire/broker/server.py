@@ -16,7 +16,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from aiokwire.broker.acceptor import TlsAcceptor
+from aiokwire.broker.acceptor import TlsAcceptor, listening_socket
 from aiokwire.broker.connection import ServerConnection
 from aiokwire.broker.nodes import LAST_PORT, Endpoint, Node
 from aiokwire.broker.peers import ConnectionLimits
@@ -121,7 +121,7 @@ class Server:
 
     async def _bind_one(self, address: str, port: int, backlog: int) -> int:
         if self.security.tls is not None:
-            listening = _listening_socket(address, port, backlog)
+            listening = listening_socket(address, port, backlog)
             self._acceptors.append(TlsAcceptor(listening, self._accept, self.security.tls, self._state.peer_log))
             return int(listening.getsockname()[1])
         loop = asyncio.get_running_loop()
@@ -236,26 +236,6 @@ class Server:
         with anyio.CancelScope(shield=True):
             for _ in range(3):  # opened, refused by `opened`, closed
                 await anyio.lowlevel.checkpoint()
-
-
-def _listening_socket(address: str, port: int, backlog: int) -> socket.socket:
-    """Return a socket that is bound and listens; it does not block.
-
-    Raises: OSError.
-    """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setblocking(False)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listening.bind((address, port))
-        listening.listen(backlog)
-    except OSError:
-        listening.close()
-        raise
-    return listening
 
 
 class Listeners:
