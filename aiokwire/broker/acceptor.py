@@ -1,6 +1,6 @@
 """Accepts the connections of a TLS listener, and shakes hands before the broker sees them.
 
-Not `create_server(ssl=...)`: it keeps one context for its life and reports no failed handshake.
+Not by `ssl=` of asyncio's servers: they keep one context, and report no failed handshake.
 """
 
 from __future__ import annotations
