@@ -16,7 +16,14 @@ import anyio
 
 from aiokwire.backoff import Backoff
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut, RetriableError, error_for
+from aiokwire.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    KafkaError,
+    RequestTimedOut,
+    RetriableError,
+    error_for,
+)
 from aiokwire.net import Address, Connection, Race
 from aiokwire.protocol.messages import metadata
 
@@ -78,8 +85,9 @@ class Bootstrap:
     ) -> tuple[Connection, metadata.MetadataResponse]:
         """Return a ready connection and its response; each connection gets at most `limit` seconds.
 
-        Raises: ConnectionFailed: no address gave an answer; the message has each, its IPs, its
-        stage and its reason.
+        Raises: AuthenticationFailed: an address refuses this client, or this client refuses it, and
+        none gave an answer; ConnectionFailed: none gave an answer; the message has each, its IPs,
+        its stage and its reason.
         """
         order = self._rng.sample(self._addresses, len(self._addresses))
 
@@ -107,6 +115,9 @@ class Bootstrap:
         raise self._unable({order[index]: error for index, error in race.errors.items()})
 
     def _unable(self, errors: dict[Address, Exception]) -> KafkaError:
+        refusal = next((error for error in errors.values() if isinstance(error, AuthenticationFailed)), None)
+        if refusal is not None:
+            return refusal
         parts = []
         stage = "connect"
         for address in self._addresses:
@@ -156,7 +167,7 @@ class Search:
         """Return a ready connection and its response.
 
         Raises: ConnectionFailed: no address answered within `timeout` seconds (0: one attempt), or
-        none ever will.
+        none ever will; AuthenticationFailed: at once, since retrying does not help.
         """
         started = anyio.current_time()
         deadline = started + timeout

@@ -13,7 +13,7 @@ import logging
 import os
 import random
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, Final, Self, TypeVar, TypeVarTuple, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, TypeVarTuple, Unpack, overload
 
 import anyio
 
@@ -37,6 +37,9 @@ from aiokwire.net import Address, ApiVersions, Connection, Race
 from aiokwire.protocol import Request, Response
 from aiokwire.protocol.messages import metadata
 from aiokwire.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
+
+if TYPE_CHECKING:
+    from aiokwire.security import ClientSecurity
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 AnswerT = TypeVar("AnswerT")
@@ -95,7 +98,8 @@ class Client(Owner):
         self._is_owned = unclosed is not None
         self._unclosed = Unclosed() if unclosed is None else unclosed
         self._hooks = hooks if type(hooks) is not Hooks else None
-        self.nodes = Nodes(config, spawn=self.spawn, rng=self.rng, hooks=self._hooks)
+        self._security = _new_security(config)
+        self.nodes = Nodes(config, spawn=self.spawn, rng=self.rng, hooks=self._hooks, security=self._security)
         self.metadata = Metadata(config, ask=self._ask_metadata, backoff=self.new_backoff(), hooks=self._hooks)
         self.coordinators = Coordinators(self, spawn=self.spawn, learn=self.nodes.learn, new_backoff=self.new_backoff)
         self.metadata.add_listener(lambda cluster: self.nodes.follow(cluster.brokers))
@@ -123,7 +127,7 @@ class Client(Owner):
         waits for the outcome of the first.
 
         Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and stage;
-        KafkaError: what retrying does not change, at once (the port does not speak Kafka, a version
+        AuthenticationFailed: TLS or SASL, by either side, at once; KafkaError: what retrying does not change, at once (the port does not speak Kafka, a version
         is missing, the answer cannot be true); ClosedError: the client was closed.
         """
         if self._supervisor is not None:
@@ -145,6 +149,8 @@ class Client(Owner):
         try:
             await self._supervisor.start()
             with anyio.CancelScope() as self._start_scope:
+                if self._security is not None:
+                    await self._security.prepare()
                 await self._find_cluster(timeout)
             self.check()
             self.spawn(self.metadata.run, name="metadata")
@@ -214,6 +220,8 @@ class Client(Owner):
         try:
             with anyio.move_on_after(CLOSE_TIMEOUT if timeout is None else timeout):
                 await supervisor.wait()
+                if self._security is not None:
+                    await self._security.close()
                 for connection in self._closing:
                     await connection.wait_closed()
         finally:
@@ -498,3 +506,12 @@ class Client(Owner):
             connection.close()
         else:
             self.nodes.adopt(broker.node_id, Address(broker.host, broker.port), connection)
+
+
+def _new_security(config: ClientConfig) -> ClientSecurity | None:
+    """Return the TLS and SASL of a client; None with security_protocol="PLAINTEXT"."""
+    if config.security_protocol == "PLAINTEXT":
+        return None
+    from aiokwire.security import ClientSecurity  # loads late: it imports ssl, hmac and more
+
+    return ClientSecurity(config)

@@ -16,7 +16,7 @@ import anyio
 from aiokwire.backoff import Backoff, Deadline
 from aiokwire.cluster.nodes import Spawn
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, ClosedError, KafkaError, error_for
+from aiokwire.errors import AuthenticationFailed, BrokerError, ClosedError, KafkaError, error_for
 from aiokwire.net import Address, ApiVersions
 from aiokwire.protocol.messages import find_coordinator
 
@@ -181,7 +181,9 @@ class Coordinators:
 
     def _note(self, kind: CoordinatorKind, keys: list[str], error: KafkaError) -> None:
         """Record a failed request. It is final if a retry cannot help."""
-        final = isinstance(error, ClosedError) or (isinstance(error, BrokerError) and not error.retriable)
+        final = isinstance(error, (AuthenticationFailed, ClosedError)) or (
+            isinstance(error, BrokerError) and not error.retriable
+        )
         for key in keys:
             lookup = self._lookups.get((kind, key))
             if lookup is None:

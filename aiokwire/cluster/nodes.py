@@ -11,16 +11,26 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, Protocol, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Protocol, TypeVarTuple
 
 import anyio
 
 from aiokwire.backoff import Backoff
 from aiokwire.cluster.config import ClientConfig
 from aiokwire.cluster.snapshot import Broker
-from aiokwire.errors import BrokerError, ClosedError, ConnectionFailed, KafkaError, RequestTimedOut
+from aiokwire.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ClosedError,
+    ConnectionFailed,
+    KafkaError,
+    RequestTimedOut,
+)
 from aiokwire.hooks import Hooks
 from aiokwire.net import Address, Connection
+
+if TYPE_CHECKING:
+    from aiokwire.security import ClientSecurity
 
 Args = TypeVarTuple("Args")
 
@@ -51,7 +61,9 @@ def failure_level(error: KafkaError, otherwise: int = logging.INFO) -> int:
     DEBUG for a connection failure, which `Nodes` logs once per broker outage; else `otherwise`.
     """
     cause = error.__cause__ if isinstance(error, RequestTimedOut) else error
-    is_logged = isinstance(cause, ConnectionFailed) and (cause.stage != "resolve" or bool(cause.address))
+    is_logged = isinstance(cause, AuthenticationFailed) or (
+        isinstance(cause, ConnectionFailed) and (cause.stage != "resolve" or bool(cause.address))
+    )
     return logging.DEBUG if is_logged else otherwise
 
 
@@ -97,7 +109,7 @@ class Slot:
         self.unanswered = 0  # connections lost in a row that had not received a response
         self.not_before = 0.0  # the loop's clock: the next attempt waits until then
         self.last_error: KafkaError | None = None
-        self.unreached = False  # the last attempt, of this or another lane, did not reach the broker
+        self.unreached = False  # the last attempt, of this or another lane, failed by what concerns every lane
         self.revived = anyio.Event()  # set, and replaced, when the node is reachable: the pause ends
         self.settled: anyio.Event | None = None  # set when the attempt that is under way ends; None without one
 
@@ -133,15 +145,25 @@ class Slot:
 class Nodes:
     """Addresses of nodes, and the connections to them."""
 
-    def __init__(self, config: ClientConfig, *, spawn: Spawn, rng: random.Random, hooks: Hooks | None = None) -> None:
+    def __init__(
+        self,
+        config: ClientConfig,
+        *,
+        spawn: Spawn,
+        rng: random.Random,
+        hooks: Hooks | None = None,
+        security: ClientSecurity | None = None,
+    ) -> None:
         self._config = config
         self._connection_config = config.connection
         self._spawn = spawn
         self._rng = rng
         self._hooks = hooks
+        self._security = security
         self._addresses: dict[int, Address] = {}
         self._slots: dict[tuple[int, str], Slot] = {}
         self._outages: dict[int, float] = {}  # unreachable node to the loop's time of the first failed attempt
+        self._refused_by = ""  # the node whose refusal of a login was logged; empty after a success
         self._is_modern = False  # a broker answered ApiVersions: one that now closes the connection is failing, not old
         self._remote_bootstrap = any(address.host not in LOOPBACK for address in config.addresses)
 
@@ -192,8 +214,8 @@ class Nodes:
     async def connection(self, node_id: int, lane: str, timeout: float) -> Connection:
         """Return the ready connection of a lane. Connects if there is none, after the backoff.
 
-        Raises: ConnectionFailed: the attempt failed for any reason or timed out, or the node is
-        unknown; ClosedError: the client was closed.
+        Raises: ConnectionFailed: the attempt failed or timed out, or the node is unknown;
+        AuthenticationFailed: TLS or SASL refused it; ClosedError: the client was closed.
         """
         ready = self.ready(node_id, lane)
         if ready is not None:
@@ -259,9 +281,9 @@ class Nodes:
             await slot.revived.wait()
 
     async def _let_another_try(self, node_id: int, timeout: float, deadline: float) -> None:
-        """Wait for another lane's attempt, if the last attempt did not reach the node.
+        """Wait for another lane's attempt, if the last attempt failed by what concerns every lane.
 
-        Raises: ConnectionFailed: the node is still unreachable, or the timeout expired.
+        Raises: ConnectionFailed, AuthenticationFailed: the node is still unreachable, or the timeout expired.
         """
         for (owner, _), trying in self._slots.items():
             if owner == node_id and trying.unreached and trying.settled is not None:
@@ -298,7 +320,9 @@ class Nodes:
             slot.failures += 1
             slot.not_before = anyio.current_time() + slot.backoff.next()
             slot.unanswered = 0
-            slot.unreached = isinstance(error, ConnectionFailed) and error.stage in UNREACHED
+            slot.unreached = isinstance(error, AuthenticationFailed) or (
+                isinstance(error, ConnectionFailed) and error.stage in UNREACHED
+            )
             if slot.unreached:
                 self._blame_others(connection.node_id, slot)
             self._log_failure(connection, error)
@@ -317,11 +341,25 @@ class Nodes:
                 connection.close()
 
     def _log_failure(self, connection: Connection, error: KafkaError) -> None:
-        """Log a failed attempt: WARNING when the node's outage begins in any lane, then DEBUG."""
-        if connection.node_id in self._outages or connection.node_id is None:
+        """Log a failed attempt when the node's outage begins in any lane, then at DEBUG.
+
+        A refused login is logged for one node only: the other nodes refuse it, too.
+        """
+        is_refusal = isinstance(error, AuthenticationFailed)
+        if connection.node_id in self._outages or connection.node_id is None or (is_refusal and self._refused_by):
             logger.debug("still no connection to %s: %s", connection.who, error)
             return
         self._outages[connection.node_id] = anyio.current_time()
+        if is_refusal:
+            self._refused_by = connection.who
+            logger.error(
+                "client %r: requests to %s fail until this is corrected; each attempt, with backoff, uses the present "
+                "credentials and certificates: %s",
+                self._config.client_id,
+                connection.who,
+                error,
+            )
+            return
         logger.warning(
             "client %r: no connection to %s, reconnecting with backoff: %s",
             self._config.client_id,
@@ -330,6 +368,7 @@ class Nodes:
         )
 
     def _log_recovery(self, connection: Connection) -> None:
+        self._refused_by = ""
         since = None if connection.node_id is None else self._outages.pop(connection.node_id, None)
         if since is not None:
             elapsed = anyio.current_time() - since
@@ -342,10 +381,13 @@ class Nodes:
         spread = self._rng.uniform(0.8, 1.2) if slot.failures else 1.0
         return self._config.connection_setup_timeout(slot.failures) * spread
 
-    def new_connection(self, address: Address, node_id: int | None, *, unseen: bool = False) -> Connection:
+    def new_connection(
+        self, address: Address, node_id: int | None, *, unseen: bool = False, spawn: Spawn | None = None
+    ) -> Connection:
         """Return a new connection with this client's options.
 
         `unseen`: without hooks, for another thread's loop: hooks run on the client's loop only.
+        `spawn`: starts its background tasks there.
         """
         return Connection(
             address,
@@ -354,6 +396,9 @@ class Nodes:
             config=self._connection_config,
             hooks=None if unseen else self._hooks,
             may_be_old=not self._is_modern,
+            security=self._security,
+            spawn=self._spawn if spawn is None else spawn,
+            rng=self._rng,
         )
 
     def _note_age(self, connection: Connection) -> None:
@@ -399,6 +444,8 @@ class Nodes:
                 "check the broker's advertised.listeners"
             )
         message = f"{error}{hint}"
+        if isinstance(error, AuthenticationFailed):
+            return AuthenticationFailed(message, address=str(address))
         if isinstance(error, ConnectionFailed):
             return ConnectionFailed(message, address=str(address), stage=error.stage)
         return ConnectionFailed(message, address=str(address), stage="handshake")

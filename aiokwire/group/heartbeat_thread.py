@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
-from aiokwire.cluster import Client
+from aiokwire.cluster import Client, Spawn
 from aiokwire.errors import KafkaError
 from aiokwire.net import Address, ApiVersions, Connection
 from aiokwire.protocol import Request, Response
@@ -175,7 +175,7 @@ async def _run_worker(worker: _Worker, watchdog: Watchdog) -> None:
     """The main task of the thread."""
     async with anyio.create_task_group() as group:
         group.start_soon(watchdog.run)
-        await worker.run()
+        await worker.run(group.start_soon)
         group.cancel_scope.cancel()
 
 
@@ -193,6 +193,7 @@ class _Worker:
         self._attempt: anyio.CancelScope | None = None
         self._destination: Address | None = None  # of the attempt
         self._connection: Connection | None = None
+        self._spawn: Spawn | None = None  # in the thread's task group
         self._backoff = client.new_backoff()
         # Of the current term.
         self._term = 0
@@ -229,8 +230,9 @@ class _Worker:
         if command is None or command.term != self._term or command.schedule.address != self._destination:
             self._attempt.cancel()  # a request that was sent stays in order; its response is dropped
 
-    async def run(self) -> None:
-        """Send heartbeats until cancelled."""
+    async def run(self, spawn: Spawn) -> None:
+        """Send heartbeats until cancelled; `spawn` starts the background tasks of connections."""
+        self._spawn = spawn
         self._thread_loop = asyncio.get_running_loop()
         try:
             while not self._user_loop.is_closed():
@@ -321,7 +323,9 @@ class _Worker:
         if connection is None or not connection.ready or connection.address != schedule.address:
             if connection is not None:
                 connection.abort()
-            connection = self._client.nodes.new_connection(schedule.address, schedule.node_id, unseen=True)
+            connection = self._client.nodes.new_connection(
+                schedule.address, schedule.node_id, unseen=True, spawn=self._spawn
+            )
             self._connection = connection
             await connection.connect(schedule.timeout)
         request, version = schedule.build(connection.versions, self._last)

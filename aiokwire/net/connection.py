@@ -12,22 +12,27 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import random
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
 from aiokwire._version import __version__
-from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation
+from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError, ProtocolViolation
 from aiokwire.hooks import Hooks
 from aiokwire.machine import Machine
 from aiokwire.net.address import Address
-from aiokwire.net.dial import dial, resolve
+from aiokwire.net.dial import Tls, dial, resolve
 from aiokwire.net.handshake import OLDEST, PLANS, SOFTWARE_NAME, ApiVersions, Exchange, Plan, learn_versions
 from aiokwire.net.in_flight import InFlight, Receiver
 from aiokwire.net.states import TRANSITIONS, ConnectionEvent, ConnectionState
 from aiokwire.net.wire import Wire
 from aiokwire.protocol import Request, Response
+
+if TYPE_CHECKING:
+    from aiokwire.net.authentication import Authenticator, Renewal, Spawn
+    from aiokwire.security import ClientSecurity
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -63,8 +68,15 @@ class Connection:
         hooks: Hooks | None = None,
         handshake: Sequence[Exchange] = (),
         may_be_old: bool = True,
+        security: ClientSecurity | None = None,
+        spawn: Spawn | None = None,
+        rng: random.Random | None = None,
     ) -> None:
-        """`may_be_old`: a broker that closes the connection at ApiVersions may predate 0.10."""
+        """`may_be_old`: a broker that closes the connection at ApiVersions may predate 0.10.
+
+        `security`: TLS and SASL. `spawn` then starts the renewal of the session, at a time that
+        `rng` spreads; it must outlive the connection.
+        """
         self.address = address
         self.node_id = node_id  # None for a bootstrap address, whose node is unknown
         self.config = config if config is not None else ConnectionConfig()
@@ -77,12 +89,18 @@ class Connection:
         self._client_id = client_id
         self._hooks = hooks if type(hooks) is not Hooks else None
         self._handshake = handshake
-        self._may_be_old = may_be_old
+        self._security = security
+        self._tls: Tls | None = None  # of the present attempt
+        self._authenticator = self._new_authenticator()
+        self._renewal: Renewal | None = None
+        self._spawn = spawn
+        self._rng = rng
+        self._may_be_old = may_be_old and security is None  # brokers with TLS or SASL answer ApiVersions
         self._machine = Machine(f"connection to {self.who}", TRANSITIONS, ConnectionState.NEW)
         self._wire: Wire | None = None  # of the present attempt; kept when READY
         self._connecting: anyio.CancelScope | None = None  # while `connect` runs
         self._closing_by_us = False  # the next loss is not an error
-        self._stage = "resolve"  # how far `connect` came: resolve, connect, handshake, ready
+        self._stage = "resolve"  # how far `connect` came: resolve, connect, handshake, sasl, ready
         self._doing = ""  # what `connect` waits for; for its timeout message
 
     # --- what it is --------------------------------------------------------------------------------------------------
@@ -128,8 +146,9 @@ class Connection:
     async def connect(self, timeout: float | None = None) -> None:
         """Resolve, connect, shake hands; `timeout` (seconds) replaces the set `setup_timeout`.
 
-        Raises: ConnectionFailed: with its stage and, by address, what happened; ProtocolViolation:
-        the port does not speak Kafka's protocol; BrokerError: the broker refuses the handshake.
+        Raises: ConnectionFailed: with its stage and, by address, what happened; AuthenticationFailed:
+        TLS or SASL, by either side; ProtocolViolation: the port does not speak Kafka's protocol;
+        BrokerError: the broker refuses the handshake.
         """
         self._machine.fire(ConnectionEvent.CONNECT)
         loop = asyncio.get_running_loop()
@@ -164,33 +183,81 @@ class Connection:
         hung_up: list[Plan] = []
         reason: ConnectionFailed | None = None
         for plan in PLANS if self._may_be_old else PLANS[:-1]:
-            self._stage = "connect"
-            self._doing = f"connecting to {', '.join(self.ips)}"
-            wire, ip = await dial(
-                self.address, self.ips, self._new_wire, delay=self.config.happy_eyeballs_delay, who=self.who
-            )
-            self._wire = wire
+            wire, ip = await self._open(timeout)
             self._machine.fire(ConnectionEvent.ESTABLISHED)
             self._stage = "handshake"
             self._doing = f"waiting for an answer to {plan} from {ip}"
             try:
                 versions = await self._learn(wire, plan, timeout)
             except ConnectionFailed as error:
+                if isinstance(wire.error, AuthenticationFailed):  # the broker refused the certificate late (TLS 1.3)
+                    raise wire.error from error
                 self._machine.fire(ConnectionEvent.REFUSED)
                 hung_up.append(plan)
                 reason = error
                 continue
             if versions.assumed:
                 wire, versions = await self._ask_once_more(wire, versions, timeout)
-            for exchange in self._handshake:
-                self._doing = f"waiting for {exchange.name} with {ip}"
-                await exchange.run(wire, versions, timeout)
+            await self._run_exchanges(wire, versions, ip, timeout)
             self._become_ready(wire, versions)
             return
         raise self._failure(
-            f"{self.who} ({ip}) takes connections but hangs up on {', '.join(map(str, hung_up))}: a TLS port, "
-            f"a proxy without a broker behind it, or no Kafka at all?"
+            f"{self.who} ({ip}) takes connections but hangs up on {', '.join(map(str, hung_up))}: {self._suspicion()}"
         ) from reason
+
+    def _suspicion(self) -> str:
+        """Return what kind of port may hang up on ApiVersions."""
+        if self._tls is not None:
+            return "a proxy without a broker behind it, or no Kafka at all?"
+        return (
+            "a TLS port (set security_protocol=SSL or SASL_SSL), a proxy without a broker behind it, or no Kafka at all?"
+        )
+
+    async def _open(self, timeout: float) -> tuple[Wire, str]:
+        """Connect a wire; with TLS, once more if its files have changed since they were read."""
+        self._stage = "connect"
+        security = self._security
+        self._doing = f"connecting to {', '.join(self.ips)}"
+        if security is None or not security.uses_tls:
+            return await self._dial()
+        self._doing += ", with a TLS handshake"
+        self._tls = Tls(await security.ssl_context(), timeout, self._explain_tls, security.probe_context)
+        try:
+            return await self._dial()
+        except AuthenticationFailed:
+            if not await security.reload_tls():
+                raise
+        self._tls = self._tls._replace(context=await security.ssl_context())
+        return await self._dial()
+
+    async def _dial(self) -> tuple[Wire, str]:
+        delay = self.config.happy_eyeballs_delay
+        wire, ip = await dial(self.address, self.ips, self._new_wire, delay=delay, who=self.who, tls=self._tls)
+        self._wire = wire
+        return wire, ip
+
+    def _explain_tls(self, error: Exception, certificate: bytes | None = None) -> KafkaError:
+        assert self._security is not None
+        host, address = self.address.host, str(self.address)
+        return self._security.tls_failure(error, who=self.who, host=host, address=address, certificate=certificate)
+
+    def _new_authenticator(self) -> Authenticator | None:
+        security = self._security
+        if security is None or not security.uses_sasl:
+            return None
+        from aiokwire.net.authentication import Authenticator  # loads late: most connections need none
+
+        host, address = self.address.host, str(self.address)
+        return Authenticator(security.new_sasl_client, host=host, who=self.who, address=address)
+
+    async def _run_exchanges(self, wire: Wire, versions: ApiVersions, ip: str, timeout: float) -> None:
+        for exchange in self._handshake:
+            self._doing = f"waiting for {exchange.name} with {ip}"
+            await exchange.run(wire, versions, timeout)
+        if self._authenticator is not None:
+            self._stage = "sasl"
+            self._doing = f"waiting for {self._authenticator.name} with {ip}"
+            await self._authenticator.run(wire, versions, timeout)
 
     async def _learn(self, wire: Wire, plan: Plan, timeout: float) -> ApiVersions:
         return await learn_versions(
@@ -209,10 +276,7 @@ class Connection:
         """
         self._doing = f"making sure that {self.who} does not know {OLDEST}"
         try:
-            wire, _ = await dial(
-                self.address, self.ips, self._new_wire, delay=self.config.happy_eyeballs_delay, who=self.who
-            )
-            self._wire = wire
+            wire, _ = await self._dial()
             versions = await self._learn(wire, OLDEST, timeout)
         except ConnectionFailed as error:
             if error.stage == "connect":
@@ -233,6 +297,7 @@ class Connection:
             max_frame_size=self.config.max_frame_size,
             write_high_water=self.config.write_high_water,
             stall_timeout=self.config.request_timeout,
+            explain_tls=None if self._tls is None else self._explain_tls,
         )
 
     def _become_ready(self, wire: Wire, versions: ApiVersions) -> None:
@@ -243,8 +308,26 @@ class Connection:
         wire.on_gone = self._on_gone
         wire.on_answer = self._on_answer
         wire.on_sent = self._on_sent if self._hooks is not None else None
+        wire.explain_loss = self._explain_loss
         self._stage = "ready"
         self._machine.fire(ConnectionEvent.ACCEPTED)
+        if self._authenticator is not None and self._authenticator.session_lifetime > 0 and self._spawn is not None:
+            self._renew_sessions(self._authenticator, wire, versions, self._spawn)
+
+    def _renew_sessions(self, authenticator: Authenticator, wire: Wire, versions: ApiVersions, spawn: Spawn) -> None:
+        from aiokwire.net.authentication import Renewal
+
+        self._renewal = Renewal(
+            authenticator,
+            wire,
+            versions,
+            spawn=spawn,
+            rng=self._rng if self._rng is not None else random.Random(),
+            timeout=self.config.request_timeout,
+            who=self.who,
+            client_id=self._client_id,
+        )
+        self._renewal.start()
 
     def _abandon(self) -> None:
         """`connect` ends without success, by an error or cancellation: nothing stays open."""
@@ -350,10 +433,22 @@ class Connection:
 
     def _on_fail(self, error: KafkaError) -> None:
         self.error = None if self._closing_by_us else error
+        if self._renewal is not None:
+            self._renewal.stop()
         self._machine.fire(ConnectionEvent.CLOSE)
         logger.debug("%s: closed: %s", self.who, error)
         if self._hooks is not None:
             self._call_hook("on_disconnect", self.node_id, str(self.address), self.error)
+
+    def _explain_loss(self) -> str:
+        """Return the hint for a peer that hangs up at the first request: a port that requires SASL."""
+        if self.answers or self._authenticator is not None:
+            return ""
+        protocol = "SASL_PLAINTEXT" if self._tls is None else "SASL_SSL"
+        return (
+            f" without any response: if this repeats, the port may require a login (set security_protocol={protocol} "
+            "and sasl_mechanism)"
+        )
 
     def _on_gone(self) -> None:
         if self._machine.can(ConnectionEvent.GONE):

@@ -11,12 +11,14 @@ import ipaddress
 import itertools
 import os
 import socket
+import ssl
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from aiokwire.errors import ConnectionFailed
+from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError
 from aiokwire.net.address import Address
 from aiokwire.net.racing import Race
+from aiokwire.threads import run_in_thread
 
 ProtocolT = TypeVar("ProtocolT", bound=asyncio.BaseProtocol)
 
@@ -26,6 +28,28 @@ KEEPALIVE: Final = {
     for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 6))
     if hasattr(socket, name)
 }
+
+# How long (seconds) a closing TLS connection waits for the peer's close_notify; asyncio's default is 30.
+TLS_SHUTDOWN_TIMEOUT: Final = 2.0
+# What a failed TLS handshake raises: an alert or a bad certificate, the end of the stream, a timeout.
+_TLS_ERRORS: Final = (ssl.SSLError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+
+
+class Explain(Protocol):
+    """Turns a failed TLS handshake into the error for the caller."""
+
+    def __call__(self, error: Exception, certificate: bytes | None = None) -> KafkaError:
+        """`certificate`: the peer's that was refused (DER), if it is known. May block with it."""
+        ...
+
+
+class Tls(NamedTuple):
+    """TLS for one connection attempt."""
+
+    context: ssl.SSLContext
+    handshake_timeout: float  # seconds
+    explain: Explain
+    probe: Callable[[], ssl.SSLContext]  # a context that accepts every certificate, to read one that was refused
 
 
 async def resolve(address: Address) -> list[str]:
@@ -69,16 +93,27 @@ def _with_scope(place: Sequence[object]) -> str:
 
 
 async def dial(
-    address: Address, ips: Sequence[str], factory: Callable[[], ProtocolT], *, delay: float, who: str
+    address: Address,
+    ips: Sequence[str],
+    factory: Callable[[], ProtocolT],
+    *,
+    delay: float,
+    who: str,
+    tls: Tls | None = None,
 ) -> tuple[ProtocolT, str]:
     """Return the protocol of the first address that accepts, and that address.
 
-    Raises: ConnectionFailed: each address failed; the message names the errors (stage "connect").
+    With `tls` an address accepts when its TLS handshake is complete. The certificate is checked for
+    the host of `address`, not for the IP address.
+
+    Raises: ConnectionFailed: each address failed; the message names the errors (stage "connect" or
+    "tls"); AuthenticationFailed: one of the two sides refuses the other's certificate.
     """
     loop = asyncio.get_running_loop()
+    options = {} if tls is None else _tls_options(tls, address.host)
 
     async def attempt(ip: str) -> tuple[asyncio.BaseTransport, ProtocolT, str]:
-        transport, protocol = await loop.create_connection(factory, ip, address.port)
+        transport, protocol = await loop.create_connection(factory, ip, address.port, **options)
         return transport, protocol, ip
 
     race = Race(
@@ -89,11 +124,59 @@ async def dial(
     )
     prize = await race.run()
     if prize is None:
-        failures = "; ".join(f"{ips[index]}: {describe_os_error(error)}" for index, error in race.errors.items())
-        raise ConnectionFailed(f"cannot connect to {who}: {failures}", address=str(address), stage="connect")
+        raise await _failure(address, who, {ips[index]: error for index, error in race.errors.items()}, tls)
     transport, protocol, ip = prize
     _tune(transport)
     return protocol, ip
+
+
+def _tls_options(tls: Tls, host: str) -> dict[str, Any]:
+    return {
+        "ssl": tls.context,
+        "server_hostname": host.partition("%")[0].rstrip("."),  # certificates name no interface and no root
+        "ssl_handshake_timeout": tls.handshake_timeout,
+        "ssl_shutdown_timeout": TLS_SHUTDOWN_TIMEOUT,
+    }
+
+
+async def _failure(address: Address, who: str, errors: dict[str, Exception], tls: Tls | None) -> KafkaError:
+    """Return the error for a host that none of its addresses could be connected to."""
+    stage = "connect"
+    reasons = []
+    for ip, error in errors.items():
+        reason = describe_os_error(error)
+        if tls is not None and isinstance(error, _TLS_ERRORS):
+            explained = await _explain(tls, error, ip, address)
+            if isinstance(explained, AuthenticationFailed):
+                return explained
+            stage, reason = "tls", str(explained)
+        reasons.append(f"{ip}: {reason}")
+    return ConnectionFailed(f"cannot connect to {who}: {'; '.join(reasons)}", address=str(address), stage=stage)
+
+
+async def _explain(tls: Tls, error: Exception, ip: str, address: Address) -> KafkaError:
+    if not isinstance(error, ssl.SSLCertVerificationError):
+        return tls.explain(error)
+    certificate = await _refused_certificate(tls, ip, address)
+    if certificate is None:
+        return tls.explain(error)
+    return await run_in_thread(tls.explain, error, certificate)
+
+
+async def _refused_certificate(tls: Tls, ip: str, address: Address) -> bytes | None:
+    """Return the certificate that a peer presents (DER); the failed handshake does not keep it."""
+    options = _tls_options(tls._replace(context=tls.probe()), address.host)
+    try:
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            asyncio.Protocol, ip, address.port, **options
+        )
+    except OSError:
+        return None
+    try:
+        certificate: bytes | None = transport.get_extra_info("ssl_object").getpeercert(True)
+    finally:
+        transport.abort()
+    return certificate
 
 
 def _tune(transport: asyncio.BaseTransport) -> None:
@@ -111,7 +194,7 @@ def _tune(transport: asyncio.BaseTransport) -> None:
 
 def describe_os_error(error: BaseException) -> str:
     """Return the system's message: event loops wrap it in different texts."""
-    if isinstance(error, socket.gaierror):
+    if isinstance(error, (socket.gaierror, ssl.SSLError)):
         return error.strerror or str(error)
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)

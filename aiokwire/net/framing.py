@@ -14,10 +14,11 @@ from aiokwire.net._buffer import unfilled
 
 HEAD = 4
 SCRATCH = 8 * 1024  # copying this much costs less than the system call that it saves
+TLS_SCRATCH = 64 * 1024  # each read of a TLS transport decrypts at least one record, of up to 16 KiB
 
 _FOREIGN = (
     (b"HTTP", "an HTTP reply: this port belongs to a web server"),
-    (b"\x15\x03", "a TLS alert: the port expects TLS, the connection was made without"),
+    (b"\x15\x03", "a TLS alert: the port expects TLS: set security_protocol=SSL or SASL_SSL"),
     (b"\x16\x03", "a TLS handshake: the other side speaks TLS, this side does not"),
     (b"SSH-", "an SSH server's greeting"),
     (b"220", "the greeting of a mail or FTP server"),
@@ -49,11 +50,14 @@ class FrameReader:
 
     __slots__ = ("_filled", "_first", "_frame", "_have", "_max_size", "_min_size", "_on_frame", "_scratch", "_view")
 
-    def __init__(self, on_frame: Callable[[bytearray], None], *, max_size: int, min_size: int = 4) -> None:
+    def __init__(
+        self, on_frame: Callable[[bytearray], None], *, max_size: int, min_size: int = 4, scratch_size: int = SCRATCH
+    ) -> None:
+        """`scratch_size` (bytes): of the buffer that reads go into; use `TLS_SCRATCH` with TLS."""
         self._on_frame = on_frame
         self._max_size = max_size
         self._min_size = min_size
-        self._scratch = memoryview(bytearray(SCRATCH))
+        self._scratch = memoryview(bytearray(scratch_size))
         self._have = 0  # bytes of the scratch buffer that belong to frames not cut yet
         self._frame: bytearray | None = None  # a frame beyond the scratch buffer, being filled
         self._view = memoryview(b"")  # of `_frame`
@@ -124,7 +128,7 @@ class FrameReader:
                 self._first = False
             body = start + HEAD
             if body + size > have:
-                if size > SCRATCH - HEAD:
+                if size > len(scratch) - HEAD:
                     self._begin(size, scratch[body:have])
                     start = have
                 break

@@ -106,6 +106,10 @@ class InFlightQueue:
         """Return the earliest deadline, not always the oldest entry's: timeouts differ."""
         return min((entry.deadline for entry in self._entries), default=None)
 
+    def latest_deadline(self) -> float | None:
+        """Return the latest deadline: by then every response has come, or the connection is closed."""
+        return max((entry.deadline for entry in self._entries), default=None)
+
     def expired(self, now: float) -> list[InFlight]:
         """Return the entries whose deadline has passed; they keep their places in the queue."""
         return [entry for entry in self._entries if entry.deadline <= now]

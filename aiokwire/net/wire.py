@@ -7,15 +7,17 @@ A socket error, the end of the stream, or a request past its deadline ends a wir
 from __future__ import annotations
 
 import asyncio
+import ssl
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
 from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, RequestTimedOut
 from aiokwire.loop_timer import LoopTimer
 from aiokwire.net.dial import describe_os_error
-from aiokwire.net.framing import FrameReader
+from aiokwire.net.framing import SCRATCH, TLS_SCRATCH, FrameReader
 from aiokwire.net.in_flight import InFlight, InFlightQueue, Receiver
-from aiokwire.net.writing import join_small, scatters, write_scattered
+from aiokwire.net.writing import join_for_tls, join_small, scatters, write_scattered
 from aiokwire.protocol import Request, Response, decode_response, encode_request
 
 # Timers may fire early by this (seconds); a deadline this near counts as passed.
@@ -38,14 +40,21 @@ class Wire(asyncio.BufferedProtocol):
         max_frame_size: int,
         write_high_water: int,
         stall_timeout: float,
+        explain_tls: Callable[[Exception], KafkaError] | None = None,
     ) -> None:
+        """`explain_tls`: the transport uses TLS; turns a TLS error into the one that ends the wire."""
         self._loop = asyncio.get_running_loop()
         self._who = who  # for messages: "node 1 at host:port"
         self._client_id = client_id
         self._write_high_water = write_high_water  # bytes
         self._stall_timeout = stall_timeout  # how long (seconds) writing may make no progress
-        self._reader = FrameReader(self._on_frame, max_size=max_frame_size)
+        self._explain_tls = explain_tls
+        self._max_frame_size = max_frame_size
+        self._reader = self._new_reader()
         self._queue = InFlightQueue()
+        self._held: deque[tuple[InFlight | None, list[Any]]] | None = None  # between `hold` and `release`
+        self._held_size = 0  # bytes of the requests in `_held`
+        self._unused_since: float | None = None  # `last_used` at `hold`, if nothing was in flight
         self._transport: asyncio.Transport | None = None
         self._scatters = False  # whether the transport's writelines writes without joining
         self._timer = LoopTimer(self._loop, self._on_timer)  # for the deadlines of requests and of writing
@@ -60,16 +69,17 @@ class Wire(asyncio.BufferedProtocol):
         self.on_gone: Callable[[], None] | None = None
         self.on_sent: Sent | None = None
         self.on_answer: Answered | None = None
+        self.explain_loss: Callable[[], str] | None = None  # a likely cause when the peer closes; may be empty
 
     # --- called by the owner -----------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._queue) if self._held is None else len(self._queue) + len(self._held)
 
     @property
     def paused(self) -> bool:
-        """Whether the transport has paused writing."""
-        return self._paused_at is not None
+        """Whether `drained` would wait."""
+        return self._paused_at is not None or self._held_size > self._write_high_water
 
     @overload
     def send(
@@ -108,9 +118,18 @@ class Wire(asyncio.BufferedProtocol):
         return future
 
     def send_for(
-        self, receiver: Receiver | None, request: Request[Any], version: int, *, timeout: float, raw: bool = False
+        self,
+        receiver: Receiver | None,
+        request: Request[Any],
+        version: int,
+        *,
+        timeout: float,
+        raw: bool = False,
+        past_hold: bool = False,
     ) -> None:
         """Write a request; `receiver` gets its outcome. None: the broker does not respond.
+
+        `past_hold`: write it although others are held.
 
         Raises: as `send`; `receiver` is not called then.
         """
@@ -119,22 +138,74 @@ class Wire(asyncio.BufferedProtocol):
         correlation_id = self._queue.next_id()
         chunks = encode_request(request, version, correlation_id, self._client_id)
         now = self.last_used = self._loop.time()
+        entry = None
+        is_held = self._held is not None and not past_hold
         if receiver is not None:
             deadline = now + timeout
             response_type = None if raw else request.RESPONSE
             entry = InFlight(correlation_id, type(request).__name__, version, response_type, receiver, now, deadline)
-            self._queue.add(entry)
+            if not is_held:
+                self._queue.add(entry)
             self._timer.set(deadline)
         if self.on_sent is not None:
             self.on_sent(type(request).__name__, version, sum(map(len, chunks)))
-        self._write(chunks)
+        if is_held:
+            self._hold_back(entry, chunks)
+        else:
+            self._write(chunks)
+
+    def send_token(self, token: bytes, *, timeout: float) -> asyncio.Future[bytearray]:
+        """Write a bare SASL token, without a header; return a future of the peer's token.
+
+        For brokers without SaslAuthenticate. No other request may be in flight.
+
+        Raises: KafkaError: what ended the wire.
+        """
+        if self.error is not None:
+            raise self._lost(str(self.error)) from self.error
+        future: asyncio.Future[bytearray] = self._loop.create_future()
+        now = self._loop.time()
+        entry = InFlight(self._queue.next_id(), "a SASL token", 0, None, future, now, now + timeout)
+        self._queue.add(entry)
+        self._timer.set(entry.deadline)
+        self._reader = FrameReader(self._on_token, max_size=self._max_frame_size, min_size=0)
+        self._write([len(token).to_bytes(4, "big"), token])
+        return future
+
+    def hold(self) -> None:
+        """Keep back further requests, encoded and in order, until `release`: a login is under way."""
+        if self.error is None and self._held is None:
+            self._held = deque()
+            self._unused_since = None if len(self._queue) else self.last_used
+
+    def release(self) -> None:
+        """Write what was held. An exchange without any request around it is no use of the wire."""
+        held = self._held
+        if held is None:
+            return
+        if self._unused_since is not None and not held:
+            self.last_used = self._unused_since
+        while held:  # `fail` empties it
+            entry, chunks = held.popleft()
+            if entry is None:
+                self._write(chunks)
+            elif not entry.receiver.done():  # its caller was cancelled: it was never sent
+                self._queue.add(entry)
+                self._write(chunks)
+        self._held, self._held_size = None, 0
+        if self._paused_at is None:
+            self._writable.set()
+
+    def latest_deadline(self) -> float:
+        """Return the loop's time by which all requests in flight have ended; 0 without any."""
+        return self._queue.latest_deadline() or 0.0
 
     async def drained(self) -> None:
-        """Wait while the transport's buffer is over its limit.
+        """Wait while the transport's buffer, or what is held, is over the limit.
 
         Raises: KafkaError: the wire has ended.
         """
-        while self._paused_at is not None:
+        while self.paused:
             await self._writable.wait()
         if self.error is not None:
             raise self._lost(str(self.error)) from self.error
@@ -146,21 +217,34 @@ class Wire(asyncio.BufferedProtocol):
         self.error = error
         self._timer.cancel()
         now = self._loop.time()
-        for entry in self._queue.drain():
+        entries = self._queue.drain()
+        if self._held is not None:
+            entries += [entry for entry, _ in self._held if entry is not None]
+            self._held.clear()
+        for entry in entries:
             if not entry.receiver.done():
                 entry.receiver.set_exception(self._verdict(entry, error, now))
         self._paused_at = None
+        self._held_size = 0
         self._writable.set()
         if self._transport is None:
             self._gone.set()
         elif flush:
-            self._transport.close()
-            if self._transport.get_write_buffer_size():  # to a peer that takes nothing it would never be empty
-                self._flush_timer = self._loop.call_later(self._stall_timeout, self._transport.abort)
+            self._close_when_written(self._transport)
         else:
             self._transport.abort()
         if self.on_fail is not None:
             self.on_fail(error)
+
+    def _close_when_written(self, transport: asyncio.Transport) -> None:
+        if not transport.get_write_buffer_size():
+            transport.close()
+            return
+        self._flush_timer = self._loop.call_later(self._stall_timeout, transport.abort)  # a peer that takes nothing
+        if self._explain_tls is None:
+            transport.close()
+        else:  # it drops its buffer when the time of the TLS shutdown ends, so `resume_writing` closes it
+            transport.set_write_buffer_limits(high=0)
 
     def abort(self) -> None:
         """Drop the transport at once, whatever it still has to write."""
@@ -180,7 +264,7 @@ class Wire(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # create_connection makes nothing but Transports
-        self._scatters = scatters(transport)
+        self._scatters = self._explain_tls is None and scatters(transport)
         self._transport.set_write_buffer_limits(high=self._write_high_water)  # type: ignore[union-attr]  # set above
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -196,11 +280,13 @@ class Wire(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         where = " in the middle of an answer" if self._reader.in_frame else ""
-        self.fail(self._lost(f"the peer closed the connection{where}"))
+        self._on_loss(f"the peer closed the connection{where}")
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.fail(self._lost(describe_os_error(exc) if exc is not None else "the connection is gone"))
+        if self.error is None and self._explain_tls is not None and isinstance(exc, ssl.SSLError):
+            self.fail(self._explain_tls(exc))  # in TLS 1.3 the peer refuses a certificate after the handshake
+        self._on_loss(describe_os_error(exc) if exc is not None else "the connection is gone")
         self._timer.cancel()
         if self._flush_timer is not None:
             self._flush_timer.cancel()
@@ -211,21 +297,48 @@ class Wire(asyncio.BufferedProtocol):
             self.on_gone()
 
     def pause_writing(self) -> None:
+        if self.error is not None:
+            return
         self._paused_at = self._loop.time()
         self._writable.clear()
         self._timer.set(self._paused_at + self._stall_timeout)
 
     def resume_writing(self) -> None:
         self._paused_at = None
-        self._writable.set()
+        if self._held_size <= self._write_high_water:
+            self._writable.set()
+        if self.error is not None and self._transport is not None:  # see `_close_when_written`
+            self._transport.close()
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _new_reader(self) -> FrameReader:
+        scratch_size = SCRATCH if self._explain_tls is None else TLS_SCRATCH
+        return FrameReader(self._on_frame, max_size=self._max_frame_size, scratch_size=scratch_size)
+
+    def _hold_back(self, entry: InFlight | None, chunks: list[Any]) -> None:
+        assert self._held is not None
+        self._held.append((entry, chunks))
+        self._held_size += sum(map(len, chunks))
+        if self._held_size > self._write_high_water:
+            self._writable.clear()
+
+    def _on_token(self, frame: bytearray) -> None:
+        self._reader = self._new_reader()
+        entries = self._queue.drain()
+        if self.error is None and entries and not entries[0].receiver.done():
+            entries[0].receiver.set_result(frame)
+
+    def _on_loss(self, reason: str) -> None:
+        if self.error is None:
+            hint = self.explain_loss() if self.explain_loss is not None else ""
+            self.fail(self._lost(f"{reason}{hint}"))
 
     def _write(self, chunks: list[Any]) -> None:
         transport = self._transport
         assert transport is not None
         try:
-            pieces = join_small(chunks)
+            pieces = join_small(chunks) if self._explain_tls is None else join_for_tls(chunks)
             if self._scatters and len(pieces) > 1:
                 write_scattered(transport, pieces, self._write_high_water)
             else:
@@ -256,7 +369,8 @@ class Wire(asyncio.BufferedProtocol):
 
     def _on_timer(self) -> None:
         now = self._loop.time() + TIMER_SLACK
-        late = self._queue.expired(now)
+        held = [entry for entry, _ in self._held or () if entry is not None]
+        late = self._queue.expired(now) + [entry for entry in held if entry.deadline <= now]
         if late:
             first = late[0]
             waited = now - first.sent_at
@@ -264,7 +378,7 @@ class Wire(asyncio.BufferedProtocol):
                 RequestTimedOut(f"{self._who} did not respond to {first.api} v{first.version} within {waited:.3f} s")
             )
             return
-        deadlines = []
+        deadlines = [entry.deadline for entry in held]
         if self._paused_at is not None:
             stalled = self._paused_at + self._stall_timeout
             if stalled <= now:

@@ -1,0 +1,289 @@
+"""Login of a connection by SASL: the exchange after ApiVersions, and its renewal (KIP-368).
+
+    connect: SaslHandshake --> SaslAuthenticate ... --> READY
+    renewal: new credentials, then the same behind the requests in flight; later requests are held
+
+Brokers before 1.0 have no SaslAuthenticate: after their SaslHandshake v0 the tokens are bare frames.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Final, Protocol, TypeVar
+
+import anyio
+
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import AuthenticationFailed, ClosedError, ConnectionFailed, KafkaError, error_for
+from aiokwire.net.handshake import ApiVersions
+from aiokwire.net.wire import Wire
+from aiokwire.protocol import ApiKey, Request, Response
+from aiokwire.protocol.messages import sasl_authenticate, sasl_handshake
+from aiokwire.security import SaslClient
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+logger = logging.getLogger(__name__)
+
+# When a session is renewed, as parts of its lifetime: spread, so that not all connections do it at once.
+RENEW_FROM: Final = 0.85
+RENEW_UNTIL: Final = 0.95
+# The shortest pause (seconds) before the source of the credentials is asked again.
+RETRY_PAUSE: Final = 1.0
+
+_REMEDIES: Final = {
+    "PLAIN": "check sasl_plain_username and sasl_plain_password",
+    "SCRAM-SHA-256": "check sasl_plain_username and sasl_plain_password, and that the user has SCRAM-SHA-256 credentials",
+    "SCRAM-SHA-512": "check sasl_plain_username and sasl_plain_password, and that the user has SCRAM-SHA-512 credentials",
+    "OAUTHBEARER": "check the token's issuer, audience and expiry, and the clocks of both machines",
+    "GSSAPI": "check the ticket, sasl_kerberos_service_name and the host name that the broker advertises",
+}
+
+
+class NewSaslClient(Protocol):
+    """Creates the client of one exchange (`ClientSecurity.new_sasl_client`)."""
+
+    async def __call__(self, host: str, /) -> SaslClient:
+        """Return a client with the present credentials."""
+        ...
+
+
+class Spawn(Protocol):
+    """Starts a background task in the task group that owns the connection."""
+
+    def __call__(self, func: Callable[..., Coroutine[Any, Any, object]], /, *, name: str | None = None) -> None: ...
+
+
+class Authenticator:
+    """The SASL exchanges of one connection."""
+
+    name: str = "the SASL login"
+
+    def __init__(self, new_client: NewSaslClient, *, host: str, who: str, address: str) -> None:
+        """`host`: of the broker, for mechanisms that name it; `who`, `address`: for messages."""
+        self._new_client = new_client
+        self._host = host
+        self._who = who
+        self._address = address
+        self.session_lifetime = 0.0  # seconds, as the broker said last; 0: unlimited
+
+    async def run(self, wire: Wire, versions: ApiVersions, timeout: float) -> None:
+        """Log in; each answer may take `timeout` seconds.
+
+        Raises: AuthenticationFailed: refused, or the broker does not offer the mechanism;
+        ConnectionFailed: the connection was lost, or no credentials could be obtained now.
+        """
+        client, token = await self.begin()
+        await self.exchange(client, token, wire, versions, timeout)
+
+    async def begin(self) -> tuple[SaslClient, bytes]:
+        """Return the client of another exchange with the present credentials, and its first token.
+
+        Raises: as `run`, but for the connection.
+        """
+        with self._explained():
+            client = await self._new_client(self._host)
+            return client, await client.evaluate_challenge(b"")
+
+    async def exchange(
+        self, client: SaslClient, token: bytes, wire: Wire, versions: ApiVersions, timeout: float
+    ) -> None:
+        """Carry out an exchange that has begun. Requests that the wire holds stay behind it.
+
+        Raises: as `run`.
+        """
+        is_modern = versions.range(ApiKey.SASL_AUTHENTICATE) is not None
+        await self._agree(client.mechanism, wire, versions, timeout, is_modern=is_modern)
+        while True:
+            if is_modern:
+                challenge = await self._send(client, token, wire, versions, timeout)
+            else:
+                challenge = await self._send_bare(client.mechanism, token, wire, timeout)
+            if client.is_complete:
+                return
+            with self._explained():
+                token = await client.evaluate_challenge(challenge)
+            if client.is_complete and not token:
+                return
+
+    async def _agree(
+        self, mechanism: str, wire: Wire, versions: ApiVersions, timeout: float, *, is_modern: bool
+    ) -> None:
+        """Agree on the mechanism.
+
+        Raises: AuthenticationFailed: the broker does not offer it, or no SASL at this port.
+        """
+        if versions.range(ApiKey.SASL_HANDSHAKE) is None:
+            raise self._refused("it offers no SASL at this port: set security_protocol to PLAINTEXT or SSL")
+        request = sasl_handshake.SaslHandshakeRequest(mechanism=mechanism)
+        answer = await self._ask(wire, request, int(is_modern), timeout)
+        if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            offered = ", ".join(sorted(answer.mechanisms)) or "none"
+            raise self._refused(f"it does not offer {mechanism}, but {offered}: set sasl_mechanism to one of them")
+        if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+            raise self._refused(
+                "this port expects no SASL login: set security_protocol to PLAINTEXT or SSL, or use the port of a "
+                "SASL listener"
+            )
+        if answer.error_code:
+            raise error_for(answer.error_code, f"SaslHandshake to {self._who}", request="SaslHandshakeRequest")
+
+    async def _send(self, client: SaslClient, token: bytes, wire: Wire, versions: ApiVersions, timeout: float) -> bytes:
+        request = sasl_authenticate.SaslAuthenticateRequest(auth_bytes=token)
+        version = versions.pick(sasl_authenticate.SaslAuthenticateRequest)
+        answer = await self._ask(wire, request, version, timeout)
+        if answer.error_code in (ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.ILLEGAL_SASL_STATE):
+            reason = getattr(client, "error", "") or answer.error_message or ErrorCode.of(answer.error_code).description
+            remedy = _REMEDIES.get(client.mechanism, "check the credentials")
+            raise self._refused(f"the login by {client.mechanism} failed: {reason}; {remedy}")
+        if answer.error_code:
+            raise error_for(answer.error_code, f"SaslAuthenticate to {self._who}", request="SaslAuthenticateRequest")
+        self.session_lifetime = answer.session_lifetime_ms / 1000
+        return bytes(answer.auth_bytes)
+
+    async def _ask(self, wire: Wire, request: Request[ResponseT], version: int, timeout: float) -> ResponseT:
+        answer: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
+        wire.send_for(answer, request, version, timeout=timeout, past_hold=True)
+        return await answer
+
+    async def _send_bare(self, mechanism: str, token: bytes, wire: Wire, timeout: float) -> bytes:
+        """Raises: AuthenticationFailed: these brokers refuse by closing the connection."""
+        try:
+            return bytes(await wire.send_token(token, timeout=timeout))
+        except ConnectionFailed as error:
+            remedy = _REMEDIES.get(mechanism, "check the credentials")
+            raise self._refused(
+                f"it closed the connection during the login by {mechanism}, as brokers before 1.0 do when they refuse "
+                f"the credentials; {remedy}"
+            ) from error
+
+    def _refused(self, reason: str) -> AuthenticationFailed:
+        return AuthenticationFailed(f"{self._who}: {reason}", address=self._address)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Add the broker's name and address to the errors of a mechanism and of its credentials."""
+        try:
+            yield
+        except AuthenticationFailed as error:
+            raise AuthenticationFailed(self._located(error), address=self._address) from error
+        except ConnectionFailed as error:
+            raise ConnectionFailed(self._located(error), address=self._address, stage="sasl") from error
+        except KafkaError:
+            raise
+        except Exception as error:  # of a provider or a mechanism that the user wrote
+            text = f"{self._who}: the credentials could not be used: {error!r}"
+            raise ConnectionFailed(text, address=self._address, stage="sasl") from error
+
+    def _located(self, error: KafkaError) -> str:
+        return str(error) if self._who in str(error) else f"{self._who}: {error}"
+
+
+class Renewal:
+    """Renews the session of a READY connection, again and again, before the broker ends it.
+
+    The connection stays open, and nothing fails: requests in flight come first, later ones follow.
+    A broker refuses another principal; then the connection closes, and the next one logs in.
+    """
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        wire: Wire,
+        versions: ApiVersions,
+        *,
+        spawn: Spawn,
+        rng: random.Random,
+        timeout: float,
+        who: str,
+        client_id: str | None,
+    ) -> None:
+        self._authenticator = authenticator
+        self._wire = wire
+        self._versions = versions
+        self._spawn = spawn
+        self._rng = rng
+        self._timeout = timeout  # seconds for each answer
+        self._who = who
+        self._client_id = client_id
+        self._loop = asyncio.get_running_loop()
+        self._expires_at = 0.0  # the loop's clock
+        self._timer: asyncio.TimerHandle | None = None
+        self._scope: anyio.CancelScope | None = None  # while a renewal runs
+        self._is_stopped = False
+        self._has_warned = False  # of credentials that cannot be obtained
+
+    def start(self) -> None:
+        """Begin the clock of the session that the authenticator has just opened."""
+        lifetime = self._authenticator.session_lifetime
+        if lifetime > 0 and not self._is_stopped:
+            self._expires_at = self._loop.time() + lifetime
+            self._wake_after(lifetime * self._rng.uniform(RENEW_FROM, RENEW_UNTIL))
+
+    def stop(self) -> None:
+        """End it: the connection is closed."""
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._scope is not None:
+            self._scope.cancel()
+
+    def _wake_after(self, seconds: float) -> None:
+        self._timer = self._loop.call_later(seconds, self._begin)
+
+    def _begin(self) -> None:
+        try:
+            self._spawn(self._run, name=f"log in to {self._who} again")
+        except ClosedError:
+            pass  # the client has ended, and closes its connections
+
+    async def _run(self) -> None:
+        if self._is_stopped:
+            return
+        with anyio.CancelScope() as self._scope:
+            try:
+                client, token = await self._authenticator.begin()
+            except KafkaError as error:
+                self._on_no_credentials(error)
+            else:
+                await self._exchange(client, token)
+        self._scope = None
+
+    def _on_no_credentials(self, error: KafkaError) -> None:
+        """Try again until the session ends, if the cause may pass."""
+        left = self._expires_at - self._loop.time()
+        if left <= 0 or not isinstance(error, ConnectionFailed):
+            self._give_up(error)
+            return
+        if not self._has_warned:
+            self._has_warned = True
+            text = "client %r: no credentials to renew the session with %s, which ends in %.0f s; trying again: %s"
+            logger.warning(text, self._client_id, self._who, left, error)
+        self._wake_after(min(max(RETRY_PAUSE, left / 4), left))
+
+    async def _exchange(self, client: SaslClient, token: bytes) -> None:
+        wire = self._wire
+        in_flight = max(0.0, wire.latest_deadline() - self._loop.time())  # the broker answers these first
+        wire.hold()
+        try:
+            await self._authenticator.exchange(client, token, wire, self._versions, in_flight + self._timeout)
+        except KafkaError as error:
+            self._give_up(error)
+        except BaseException:
+            wire.fail(ConnectionFailed(f"{self._who}: closed while it logged in again", stage="sasl"))
+            raise
+        else:
+            self._has_warned = False
+            self.start()
+        finally:
+            wire.release()
+
+    def _give_up(self, error: KafkaError) -> None:
+        if self._wire.error is None:  # else the connection was lost, which its owner reports
+            text = "client %r: closing the connection to %s, the next one logs in: its session was not renewed: %s"
+            logger.warning(text, self._client_id, self._who, error)
+            self._wire.fail(error)

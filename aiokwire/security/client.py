@@ -1,0 +1,105 @@
+"""What the connections of one client share: the TLS context and the login.
+
+`aiokwire.net` asks it for a context and an exchange whenever a connection is opened. The methods
+may be called on several event loops: the heartbeat thread has one of its own.
+"""
+
+from __future__ import annotations
+
+import ssl
+
+from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError
+from aiokwire.security.certificate_info import PeerCertificate, read_der
+from aiokwire.security.config import SecurityConfig
+from aiokwire.security.login import Login, new_login
+from aiokwire.security.sasl import SaslClient
+from aiokwire.security.tls import ClientTls
+from aiokwire.security.tls_errors import explain_tls_error, is_final
+from aiokwire.threads import run_in_thread
+
+
+class ClientSecurity:
+    """The security of one client's connections."""
+
+    def __init__(self, config: SecurityConfig) -> None:
+        self._config = config
+        self._tls = ClientTls(config.tls) if config.uses_tls else None
+        self._login: Login | None = None
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections use TLS."""
+        return self._tls is not None
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether connections log in by SASL."""
+        return self._config.uses_sasl
+
+    async def prepare(self) -> None:
+        """Read the files of TLS, so that a mistake in them is reported before anything connects.
+
+        Raises: ConfigurationError: an option or a file is wrong.
+        """
+        if self._tls is not None:
+            await self._tls.fresh_context()
+
+    async def ssl_context(self) -> ssl.SSLContext:
+        """Return the context for a new connection; changed files are read in a thread.
+
+        Raises: ConfigurationError: as `prepare`.
+        """
+        assert self._tls is not None
+        return await self._tls.fresh_context()
+
+    def probe_context(self) -> ssl.SSLContext:
+        """Return a context that accepts every certificate, to find out why one was refused."""
+        assert self._tls is not None
+        return self._tls.probe_context()
+
+    async def reload_tls(self) -> bool:
+        """Read the TLS files again if they changed: after a failed handshake, or on request.
+
+        Returns whether the next connection uses another context.
+
+        Raises: ConfigurationError: as `prepare`.
+        """
+        return self._tls is not None and await run_in_thread(self._tls.reload)
+
+    def tls_failure(
+        self, error: Exception, *, who: str, host: str, address: str, certificate: bytes | None = None
+    ) -> KafkaError:
+        """Return the error for a failed handshake: final, or one that may pass.
+
+        `who` names the broker; `certificate` is the one that was refused (DER), if it is known.
+        """
+        assert self._tls is not None
+        cause = explain_tls_error(
+            error, host=host, certificate=_decoded(certificate), has_certificate=self._tls.has_certificate
+        )
+        if is_final(error):
+            return AuthenticationFailed(f"no TLS connection to {who}: {cause}", address=address)
+        return ConnectionFailed(cause, address=address, stage="tls")
+
+    async def new_sasl_client(self, host: str) -> SaslClient:
+        """Return the client of one exchange with a broker, with the present credentials.
+
+        Raises: AuthenticationFailed: no credentials, or refused ones; ConnectionFailed: their
+        source cannot be reached now (stage "sasl").
+        """
+        if self._login is None:
+            self._login = new_login(self._config)
+        return await self._login.new_client(host)
+
+    async def close(self) -> None:
+        """Stop refreshing credentials. The next exchange logs in again."""
+        login, self._login = self._login, None
+        if login is not None:
+            await login.close()
+
+
+def _decoded(certificate: bytes | None) -> PeerCertificate | None:
+    try:
+        return None if certificate is None else read_der(certificate)
+    except ssl.SSLError:
+        return None
