@@ -44,11 +44,15 @@ _REMEDIES: Final = {
 }
 
 
-class NewSaslClient(Protocol):
-    """Creates the client of one exchange (`ClientSecurity.new_sasl_client`)."""
+class Credentials(Protocol):
+    """Supplies exchanges with the present credentials (`ClientSecurity`)."""
 
-    async def __call__(self, host: str, /) -> SaslClient:
-        """Return a client with the present credentials."""
+    async def new_sasl_client(self, host: str) -> SaslClient:
+        """Return the client of one exchange."""
+        ...
+
+    def on_refused(self) -> None:
+        """Record that a broker refused the credentials."""
         ...
 
 
@@ -63,9 +67,9 @@ class Authenticator:
 
     name: str = "the SASL login"
 
-    def __init__(self, new_client: NewSaslClient, *, host: str, who: str, address: str) -> None:
+    def __init__(self, credentials: Credentials, *, host: str, who: str, address: str) -> None:
         """`host`: of the broker, for mechanisms that name it; `who`, `address`: for messages."""
-        self._new_client = new_client
+        self._credentials = credentials
         self._host = host
         self._who = who
         self._address = address
@@ -86,7 +90,7 @@ class Authenticator:
         Raises: as `run`, but for the connection.
         """
         with self._explained():
-            client = await self._new_client(self._host)
+            client = await self._credentials.new_sasl_client(self._host)
             return client, await client.evaluate_challenge(b"")
 
     async def exchange(
@@ -139,6 +143,7 @@ class Authenticator:
         if answer.error_code in (ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.ILLEGAL_SASL_STATE):
             reason = getattr(client, "error", "") or answer.error_message or ErrorCode.of(answer.error_code).description
             remedy = _REMEDIES.get(client.mechanism, "check the credentials")
+            self._credentials.on_refused()
             raise self._refused(f"the login by {client.mechanism} failed: {reason}; {remedy}")
         if answer.error_code:
             raise error_for(answer.error_code, f"SaslAuthenticate to {self._who}", request="SaslAuthenticateRequest")
@@ -156,6 +161,7 @@ class Authenticator:
             return bytes(await wire.send_token(token, timeout=timeout))
         except ConnectionFailed as error:
             remedy = _REMEDIES.get(mechanism, "check the credentials")
+            self._credentials.on_refused()
             raise self._refused(
                 f"it closed the connection during the login by {mechanism}, as brokers before 1.0 do when they refuse "
                 f"the credentials; {remedy}"

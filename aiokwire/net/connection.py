@@ -209,9 +209,7 @@ class Connection:
         """Return what kind of port may hang up on ApiVersions."""
         if self._tls is not None:
             return "a proxy without a broker behind it, or no Kafka at all?"
-        return (
-            "a TLS port (set security_protocol=SSL or SASL_SSL), a proxy without a broker behind it, or no Kafka at all?"
-        )
+        return "a TLS port (set security_protocol=SSL or SASL_SSL), a proxy without a broker behind it, or no Kafka at all?"
 
     async def _open(self, timeout: float) -> tuple[Wire, str]:
         """Connect a wire; with TLS, once more if its files have changed since they were read."""
@@ -248,7 +246,7 @@ class Connection:
         from aiokwire.net.authentication import Authenticator  # loads late: most connections need none
 
         host, address = self.address.host, str(self.address)
-        return Authenticator(security.new_sasl_client, host=host, who=self.who, address=address)
+        return Authenticator(security, host=host, who=self.who, address=address)
 
     async def _run_exchanges(self, wire: Wire, versions: ApiVersions, ip: str, timeout: float) -> None:
         for exchange in self._handshake:

@@ -167,9 +167,7 @@ async def _refused_certificate(tls: Tls, ip: str, address: Address) -> bytes | N
     """Return the certificate that a peer presents (DER); the failed handshake does not keep it."""
     options = _tls_options(tls._replace(context=tls.probe()), address.host)
     try:
-        transport, _ = await asyncio.get_running_loop().create_connection(
-            asyncio.Protocol, ip, address.port, **options
-        )
+        transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, ip, address.port, **options)
     except OSError:
         return None
     try:

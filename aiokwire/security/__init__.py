@@ -5,7 +5,7 @@ jaas         JAAS strings of the Java client    properties    its properties fil
 placeholders  ${env:}, ${file:}, ${dir:}         secret        a value that no text shows
 sasl         the two sides of a SASL exchange   plain, scram, oauthbearer: mechanisms
 login        a client's mechanism, credentials  credentials   shared and refreshed
-jwt          JSON web tokens
+jwt          JSON web tokens                    client        all of it, for one client's connections
 
 Used by `aiokwire.net` and the clients above it, and by the embedded broker.
 """
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from aiokwire._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from aiokwire.security.client import ClientSecurity as ClientSecurity
     from aiokwire.security.config import SecurityConfig as SecurityConfig, SecurityOptions as SecurityOptions
     from aiokwire.security.login import Login as Login, new_login as new_login
     from aiokwire.security.oauthbearer import OAuthBearerServer as OAuthBearerServer
@@ -50,6 +51,7 @@ else:
     __all__, __getattr__, __dir__ = lazy_names(
         globals(),
         {
+            "security.client": "ClientSecurity",
             "security.config": "SecurityConfig SecurityOptions",
             "security.login": "Login new_login",
             "security.oauthbearer": "OAuthBearerServer",

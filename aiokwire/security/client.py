@@ -7,24 +7,25 @@ may be called on several event loops: the heartbeat thread has one of its own.
 from __future__ import annotations
 
 import ssl
+from typing import TYPE_CHECKING
 
 from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError
-from aiokwire.security.certificate_info import PeerCertificate, read_der
 from aiokwire.security.config import SecurityConfig
 from aiokwire.security.login import Login, new_login
 from aiokwire.security.sasl import SaslClient
-from aiokwire.security.tls import ClientTls
-from aiokwire.security.tls_errors import explain_tls_error, is_final
 from aiokwire.threads import run_in_thread
+
+if TYPE_CHECKING:
+    from aiokwire.security.certificate_info import PeerCertificate
+    from aiokwire.security.tls import ClientTls
 
 
 class ClientSecurity:
     """The security of one client's connections."""
 
     def __init__(self, config: SecurityConfig) -> None:
-        self._config = config
-        self._tls = ClientTls(config.tls) if config.uses_tls else None
-        self._login: Login | None = None
+        self._tls = _new_tls(config) if config.uses_tls else None
+        self._login = new_login(config) if config.uses_sasl else None
 
     @property
     def uses_tls(self) -> bool:
@@ -34,7 +35,7 @@ class ClientSecurity:
     @property
     def uses_sasl(self) -> bool:
         """Whether connections log in by SASL."""
-        return self._config.uses_sasl
+        return self._login is not None
 
     async def prepare(self) -> None:
         """Read the files of TLS, so that a mistake in them is reported before anything connects.
@@ -73,10 +74,11 @@ class ClientSecurity:
 
         `who` names the broker; `certificate` is the one that was refused (DER), if it is known.
         """
+        from aiokwire.security.tls_errors import explain_tls_error, is_final  # loads late: for failures only
+
         assert self._tls is not None
-        cause = explain_tls_error(
-            error, host=host, certificate=_decoded(certificate), has_certificate=self._tls.has_certificate
-        )
+        peer = None if certificate is None else _decoded(certificate)
+        cause = explain_tls_error(error, host=host, certificate=peer, has_certificate=self._tls.has_certificate)
         if is_final(error):
             return AuthenticationFailed(f"no TLS connection to {who}: {cause}", address=address)
         return ConnectionFailed(cause, address=address, stage="tls")
@@ -87,19 +89,30 @@ class ClientSecurity:
         Raises: AuthenticationFailed: no credentials, or refused ones; ConnectionFailed: their
         source cannot be reached now (stage "sasl").
         """
-        if self._login is None:
-            self._login = new_login(self._config)
+        assert self._login is not None
         return await self._login.new_client(host)
 
+    def on_refused(self) -> None:
+        """Ask for other credentials at the next login: a broker refused these."""
+        if self._login is not None:
+            self._login.invalidate()
+
     async def close(self) -> None:
-        """Stop refreshing credentials. The next exchange logs in again."""
-        login, self._login = self._login, None
-        if login is not None:
-            await login.close()
+        """Drop the credentials that were obtained; a later login obtains them again."""
+        if self._login is not None:
+            await self._login.close()
 
 
-def _decoded(certificate: bytes | None) -> PeerCertificate | None:
+def _new_tls(config: SecurityConfig) -> ClientTls:
+    from aiokwire.security.tls import ClientTls  # loads late: SASL_PLAINTEXT does not need it
+
+    return ClientTls(config.tls)
+
+
+def _decoded(certificate: bytes) -> PeerCertificate | None:
+    from aiokwire.security.certificate_info import read_der
+
     try:
-        return None if certificate is None else read_der(certificate)
+        return read_der(certificate)
     except ssl.SSLError:
         return None
