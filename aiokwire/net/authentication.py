@@ -35,10 +35,11 @@ RENEW_UNTIL: Final = 0.95
 # The shortest pause (seconds) before the source of the credentials is asked again.
 RETRY_PAUSE: Final = 1.0
 
+_PASSWORD_REMEDY: Final = "check sasl_plain_username and sasl_plain_password"
 _REMEDIES: Final = {
-    "PLAIN": "check sasl_plain_username and sasl_plain_password",
-    "SCRAM-SHA-256": "check sasl_plain_username and sasl_plain_password, and that the user has SCRAM-SHA-256 credentials",
-    "SCRAM-SHA-512": "check sasl_plain_username and sasl_plain_password, and that the user has SCRAM-SHA-512 credentials",
+    "PLAIN": _PASSWORD_REMEDY,
+    "SCRAM-SHA-256": f"{_PASSWORD_REMEDY}, and that the user has SCRAM-SHA-256 credentials",
+    "SCRAM-SHA-512": f"{_PASSWORD_REMEDY}, and that the user has SCRAM-SHA-512 credentials",
     "OAUTHBEARER": "check the token's issuer, audience and expiry, and the clocks of both machines",
     "GSSAPI": "check the ticket, sasl_kerberos_service_name and the host name that the broker advertises",
 }
@@ -242,10 +243,8 @@ class Renewal:
         self._timer = self._loop.call_later(seconds, self._begin)
 
     def _begin(self) -> None:
-        try:
+        with contextlib.suppress(ClosedError):  # the client has ended, and closes its connections
             self._spawn(self._run, name=f"log in to {self._who} again")
-        except ClosedError:
-            pass  # the client has ended, and closes its connections
 
     async def _run(self) -> None:
         if self._is_stopped:

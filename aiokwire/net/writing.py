@@ -46,12 +46,11 @@ def join_for_tls(chunks: list[Any]) -> list[Any]:
     pieces = join_small(chunks)
     filled: list[Any] = []
     for piece in pieces:
+        missing = 0
         if filled and len(piece) >= JOIN_BELOW and len(filled[-1]) < JOIN_BELOW:
             missing = -len(filled[-1]) % TLS_RECORD
-            view = memoryview(piece)
-            filled[-1] = b"".join((filled[-1], view[:missing]))
-            piece = view[missing:]
-        filled.append(piece)
+            filled[-1] = b"".join((filled[-1], memoryview(piece)[:missing]))
+        filled.append(memoryview(piece)[missing:] if missing else piece)
     return filled
 
 

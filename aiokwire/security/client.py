@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError
 from aiokwire.security.config import SecurityConfig
-from aiokwire.security.login import Login, new_login
+from aiokwire.security.login import new_login
 from aiokwire.security.sasl import SaslClient
 from aiokwire.threads import run_in_thread
 

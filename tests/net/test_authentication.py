@@ -142,7 +142,7 @@ async def test_a_broker_before_1_0_refuses_credentials_by_closing_the_connection
         talk.hang_up()
 
     async with serve(script) as address, secured(address, connects=False) as connection:
-        with pytest.raises(AuthenticationFailed, match="brokers before 1.0 do when they refuse.*sasl_plain_password"):
+        with pytest.raises(AuthenticationFailed, match=r"brokers before 1\.0 do when they refuse.*sasl_plain_password"):
             await connection.connect()
 
 
@@ -217,7 +217,7 @@ async def test_a_port_that_requires_a_login_is_the_likely_cause_of_a_hang_up(ser
     async with serve(script) as address:
         connection = Connection(address)
         await connection.connect()
-        with pytest.raises(ConnectionFailed, match="may require a login .set security_protocol=SASL_PLAINTEXT"):
+        with pytest.raises(ConnectionFailed, match=r"may require a login .set security_protocol=SASL_PLAINTEXT"):
             await connection.request(ASK)
         await connection.wait_closed()
 
@@ -266,7 +266,7 @@ async def test_credentials_that_cannot_be_obtained_do_not_end_the_client(serve: 
             pass
 
     async with serve(script) as address, secured(address, security=Broken(), connects=False) as connection:
-        with pytest.raises(ConnectionFailed, match="credentials could not be used.*vault is sealed") as caught:
+        with pytest.raises(ConnectionFailed, match=r"credentials could not be used.*vault is sealed") as caught:
             await connection.connect()
         assert caught.value.stage == "sasl"
 
