@@ -22,7 +22,7 @@ from aiokwire.cluster.list_offsets import (
     ask_leader,
     list_offsets,
 )
-from aiokwire.cluster.nodes import COORDINATOR, JOIN, Spawn, failure_level, retry_level
+from aiokwire.cluster.nodes import COORDINATOR, JOIN, failure_level, retry_level
 from aiokwire.cluster.router import ProduceUncertain
 from aiokwire.cluster.snapshot import Broker, Cluster, Partition, Topic
 from aiokwire.cluster.targets import ANY, CONTROLLER, Controller, Coordinator, Leader, Node, Target
@@ -52,7 +52,6 @@ __all__ = [
     "Owner",
     "Partition",
     "ProduceUncertain",
-    "Spawn",
     "Target",
     "Topic",
     "Unclosed",

@@ -382,7 +382,7 @@ class Nodes:
         return self._config.connection_setup_timeout(slot.failures) * spread
 
     def new_connection(
-        self, address: Address, node_id: int | None, *, unseen: bool = False, spawn: Spawn | None = None
+        self, address: Address, node_id: int | None, *, unseen: bool = False, spawn: Callable[..., object] | None = None
     ) -> Connection:
         """Return a new connection with this client's options.
 

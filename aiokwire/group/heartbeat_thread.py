@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
-from aiokwire.cluster import Client, Spawn
+from aiokwire.cluster import Client
 from aiokwire.errors import KafkaError
 from aiokwire.net import Address, ApiVersions, Connection
 from aiokwire.protocol import Request, Response
@@ -193,7 +193,7 @@ class _Worker:
         self._attempt: anyio.CancelScope | None = None
         self._destination: Address | None = None  # of the attempt
         self._connection: Connection | None = None
-        self._spawn: Spawn | None = None  # in the thread's task group
+        self._spawn: Callable[..., object] | None = None  # in the thread's task group
         self._backoff = client.new_backoff()
         # Of the current term.
         self._term = 0
@@ -230,7 +230,7 @@ class _Worker:
         if command is None or command.term != self._term or command.schedule.address != self._destination:
             self._attempt.cancel()  # a request that was sent stays in order; its response is dropped
 
-    async def run(self, spawn: Spawn) -> None:
+    async def run(self, spawn: Callable[..., object]) -> None:
         """Send heartbeats until cancelled; `spawn` starts the background tasks of connections."""
         self._spawn = spawn
         self._thread_loop = asyncio.get_running_loop()

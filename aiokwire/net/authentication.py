@@ -12,8 +12,8 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import anyio
 
@@ -26,6 +26,8 @@ from aiokwire.protocol.messages import sasl_authenticate, sasl_handshake
 from aiokwire.security import SaslClient
 
 ResponseT = TypeVar("ResponseT", bound=Response)
+# Starts a coroutine function, with a `name`, in the task group that owns the connection.
+Spawn: TypeAlias = Callable[..., object]
 
 logger = logging.getLogger(__name__)
 
@@ -55,12 +57,6 @@ class Credentials(Protocol):
     def on_refused(self) -> None:
         """Record that a broker refused the credentials."""
         ...
-
-
-class Spawn(Protocol):
-    """Starts a background task in the task group that owns the connection."""
-
-    def __call__(self, func: Callable[..., Coroutine[Any, Any, object]], /, *, name: str | None = None) -> None: ...
 
 
 class Authenticator:

@@ -207,9 +207,8 @@ class Connection:
 
     def _suspicion(self) -> str:
         """Return what kind of port may hang up on ApiVersions."""
-        if self._tls is not None:
-            return "a proxy without a broker behind it, or no Kafka at all?"
-        return "a TLS port (set security_protocol=SSL or SASL_SSL), a proxy without a broker behind it, or no Kafka at all?"
+        likely = "" if self._tls is not None else "a TLS port (set security_protocol=SSL or SASL_SSL), "
+        return f"{likely}a proxy without a broker behind it, or no Kafka at all?"
 
     async def _open(self, timeout: float) -> tuple[Wire, str]:
         """Connect a wire; with TLS, once more if its files have changed since they were read."""
