@@ -127,9 +127,9 @@ class Client(Owner):
         waits for the outcome of the first.
 
         Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and stage;
-        KafkaError: what retrying does not change, at once (TLS or SASL failed for good, the port does
-        not speak Kafka, a version is missing, the answer cannot be true); ClosedError: the client
-        was closed.
+        KafkaError: what retrying does not change, at once (TLS or SASL failed for good, the port
+        does not speak Kafka, a version is missing, the answer cannot be true); ClosedError: the
+        client was closed.
         """
         if self._supervisor is not None:
             self.check()  # also that this is the loop whose tasks can be waited for

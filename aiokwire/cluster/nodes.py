@@ -283,7 +283,8 @@ class Nodes:
     async def _let_another_try(self, node_id: int, timeout: float, deadline: float) -> None:
         """Wait for another lane's attempt, if the last attempt failed by what concerns every lane.
 
-        Raises: ConnectionFailed, AuthenticationFailed: the node is still unreachable, or the timeout expired.
+        Raises: ConnectionFailed, AuthenticationFailed: the node is still unreachable, or the
+        timeout expired.
         """
         for (owner, _), trying in self._slots.items():
             if owner == node_id and trying.unreached and trying.settled is not None:

@@ -3,7 +3,7 @@
     connect: SaslHandshake --> SaslAuthenticate ... --> READY
     renewal: new credentials, then the same behind the requests in flight; later requests are held
 
-Brokers before 1.0 have no SaslAuthenticate: after their SaslHandshake v0 the tokens are bare frames.
+Brokers before 1.0 have no SaslAuthenticate: after SaslHandshake v0 the tokens are bare frames.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Authenticator:
         self._host = host
         self._who = who
         self._address = address
-        self.session_lifetime = 0.0  # seconds, as the broker said last; 0: unlimited
+        self.session_lifetime = 0.0  # seconds, of the last exchange; 0: unlimited
 
     async def run(self, wire: Wire, versions: ApiVersions, timeout: float) -> None:
         """Log in; each answer may take `timeout` seconds.

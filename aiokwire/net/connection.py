@@ -146,9 +146,10 @@ class Connection:
     async def connect(self, timeout: float | None = None) -> None:
         """Resolve, connect, shake hands; `timeout` (seconds) replaces the set `setup_timeout`.
 
-        Raises: ConnectionFailed: with its stage and, by address, what happened; AuthenticationFailed:
-        TLS or SASL, by either side; ProtocolViolation: the port does not speak Kafka's protocol;
-        BrokerError: the broker refuses the handshake.
+        Raises: ConnectionFailed: with its stage and, by address, what happened;
+        AuthenticationFailed: one side refuses the other's identity, by TLS or SASL;
+        ProtocolViolation: the port does not speak Kafka's protocol; BrokerError: the broker refuses
+        the handshake.
         """
         self._machine.fire(ConnectionEvent.CONNECT)
         loop = asyncio.get_running_loop()
@@ -438,7 +439,7 @@ class Connection:
             self._call_hook("on_disconnect", self.node_id, str(self.address), self.error)
 
     def _explain_loss(self) -> str:
-        """Return the hint for a peer that hangs up at the first request: a port that requires SASL."""
+        """Return the hint for a peer that hangs up at the first request: its port requires SASL."""
         if self.answers or self._authenticator is not None:
             return ""
         protocol = "SASL_PLAINTEXT" if self._tls is None else "SASL_SSL"

@@ -107,7 +107,7 @@ class InFlightQueue:
         return min((entry.deadline for entry in self._entries), default=None)
 
     def latest_deadline(self) -> float | None:
-        """Return the latest deadline: by then every response has come, or the connection is closed."""
+        """Return the latest deadline, by which every entry has its outcome."""
         return max((entry.deadline for entry in self._entries), default=None)
 
     def expired(self, now: float) -> list[InFlight]:

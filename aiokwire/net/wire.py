@@ -42,7 +42,7 @@ class Wire(asyncio.BufferedProtocol):
         stall_timeout: float,
         explain_tls: Callable[[Exception], KafkaError] | None = None,
     ) -> None:
-        """`explain_tls`: the transport uses TLS; turns a TLS error into the one that ends the wire."""
+        """`explain_tls`: the transport uses TLS; returns the error that ends the wire."""
         self._loop = asyncio.get_running_loop()
         self._who = who  # for messages: "node 1 at host:port"
         self._client_id = client_id
@@ -173,13 +173,13 @@ class Wire(asyncio.BufferedProtocol):
         return future
 
     def hold(self) -> None:
-        """Keep back further requests, encoded and in order, until `release`: a login is under way."""
+        """Keep back further requests, encoded and in order, until `release`."""
         if self.error is None and self._held is None:
             self._held = deque()
             self._unused_since = None if len(self._queue) else self.last_used
 
     def release(self) -> None:
-        """Write what was held. An exchange without any request around it is no use of the wire."""
+        """Write what was held. An exchange without a request around it does not count as a use."""
         held = self._held
         if held is None:
             return

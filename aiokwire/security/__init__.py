@@ -5,7 +5,7 @@ jaas         JAAS strings of the Java client    properties    its properties fil
 placeholders  ${env:}, ${file:}, ${dir:}         secret        a value that no text shows
 sasl         the two sides of a SASL exchange   plain, scram, oauthbearer: mechanisms
 login        a client's mechanism, credentials  credentials   shared and refreshed
-jwt          JSON web tokens                    client        all of it, for one client's connections
+jwt          JSON web tokens                    client        what connections share
 
 Used by `aiokwire.net` and the clients above it, and by the embedded broker.
 """

@@ -1,4 +1,4 @@
-"""The login by SASL: what is exchanged, what errors say, and the renewal of sessions."""
+"""The login by SASL: the exchange, the texts of errors, and the renewal of sessions."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ async def test_a_broker_before_1_0_refuses_credentials_by_closing_the_connection
             await connection.connect()
 
 
-# --- what errors say --------------------------------------------------------------------------------------------------
+# --- the texts of errors --------------------------------------------------------------------------------------------------
 
 
 async def test_a_mechanism_that_is_not_offered_leads_to_the_list_of_those_that_are(serve: Serve) -> None:
@@ -280,7 +280,7 @@ class Renewing:
     def __init__(self, lifetime_ms: int = 100) -> None:
         self.lifetime_ms = lifetime_ms
         self.asked = anyio.Event()  # a renewal began
-        self.proceed = anyio.Event()  # the test lets it go on
+        self.proceed = anyio.Event()  # the test lets it continue
         self.order: list[str] = []
 
     async def __call__(self, talk: Any) -> None:
