@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -42,13 +43,17 @@ def security_of(**options: Any) -> ClientSecurity:
 
 @asynccontextmanager
 async def secured(
-    address: Address, *, security: Any = None, config: ConnectionConfig | None = None, connects: bool = True
+    address: Address,
+    *,
+    security: Any = None,
+    config: ConnectionConfig | None = None,
+    connects: bool = True,
+    rng: random.Random | None = None,
 ) -> AsyncIterator[Connection]:
     """A connection with SASL, whose background tasks run in a group of the test."""
     async with anyio.create_task_group() as group:
-        connection = Connection(
-            address, security=security or security_of(), spawn=group.start_soon, client_id="me", config=config
-        )
+        given = security or security_of()
+        connection = Connection(address, security=given, spawn=group.start_soon, client_id="me", config=config, rng=rng)
         try:
             if connects:
                 await connection.connect()
@@ -146,7 +151,7 @@ async def test_a_broker_before_1_0_refuses_credentials_by_closing_the_connection
             await connection.connect()
 
 
-# --- the texts of errors --------------------------------------------------------------------------------------------------
+# --- the texts of errors ----------------------------------------------------------------------------------------------
 
 
 async def test_a_mechanism_that_is_not_offered_leads_to_the_list_of_those_that_are(serve: Serve) -> None:
@@ -535,8 +540,12 @@ async def test_credentials_that_stay_unavailable_close_the_connection_when_the_s
         def on_refused(self) -> None:
             pass
 
-    peer = Renewing(lifetime_ms=100)
-    async with serve(peer) as address, secured(address, security=Down()) as connection:
+    class Early(random.Random):
+        def uniform(self, a: float, b: float) -> float:
+            return 0.1
+
+    peer = Renewing(lifetime_ms=500)
+    async with serve(peer) as address, secured(address, security=Down(), rng=Early()) as connection:
         with anyio.fail_after(10):
             await connection.wait_closed()
         assert "token endpoint is down" in str(connection.error)
