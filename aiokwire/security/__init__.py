@@ -6,6 +6,9 @@ placeholders  ${env:}, ${file:}, ${dir:}         secret        a value that no t
 sasl         the two sides of a SASL exchange   plain, scram, oauthbearer: mechanisms
 login        a client's mechanism, credentials  credentials   shared and refreshed
 jwt          JSON web tokens                    client        what connections share
+tls          contexts of both sides
+keystores    keys and certificates from files   certificates  an authority for development
+tls_errors   what a failed handshake means      certificate_info, cipher_suites: names
 
 Used by `aiokwire.net` and the clients above it, and by the embedded broker.
 """
@@ -18,6 +21,11 @@ from aiokwire._lazy import lazy_names
 
 if TYPE_CHECKING:
     from aiokwire.security.client import ClientSecurity as ClientSecurity
+    from aiokwire.security.certificate_info import (
+        PeerCertificate as PeerCertificate,
+        from_fields as from_fields,
+        read_der as read_der,
+    )
     from aiokwire.security.config import SecurityConfig as SecurityConfig, SecurityOptions as SecurityOptions
     from aiokwire.security.login import Login as Login, new_login as new_login
     from aiokwire.security.oauthbearer import OAuthBearerServer as OAuthBearerServer
@@ -47,11 +55,19 @@ if TYPE_CHECKING:
         random_bytes as random_bytes,
         random_text as random_text,
     )
+    from aiokwire.security.tls import (
+        ClientAuth as ClientAuth,
+        ClientTls as ClientTls,
+        ServerTls as ServerTls,
+        TlsOptions as TlsOptions,
+    )
+    from aiokwire.security.tls_errors import explain_tls_error as explain_tls_error, is_final as is_final
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         globals(),
         {
             "security.client": "ClientSecurity",
+            "security.certificate_info": "PeerCertificate from_fields read_der",
             "security.config": "SecurityConfig SecurityOptions",
             "security.login": "Login new_login",
             "security.oauthbearer": "OAuthBearerServer",
@@ -62,5 +78,7 @@ else:
             "security.scram": "ScramCredential ScramServer credential_of is_password_of salted_password "
             "scram_credential",
             "security.secret": "Secret random_bytes random_text",
+            "security.tls": "ClientAuth ClientTls ServerTls TlsOptions",
+            "security.tls_errors": "explain_tls_error is_final",
         },
     )
