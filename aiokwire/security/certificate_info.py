@@ -33,8 +33,6 @@ class PeerCertificate(NamedTuple):
 def read_der(certificate: bytes) -> PeerCertificate:
     """Return the contents of a certificate, as `SSLObject.getpeercert(True)` returns it.
 
-    It may pass through a file: call it in a thread.
-
     Raises: ssl.SSLError: it is damaged.
     """
     with private_file(ssl.DER_cert_to_PEM_cert(certificate).encode()) as path:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import dataclasses
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from aiokwire.config import convert_text, last_security
 from aiokwire.security.sasl import OAuthToken, SaslClient, UserPassword
 from aiokwire.security.secret import Secret
+
+if TYPE_CHECKING:
+    from aiokwire.security.tls import TlsOptions
 
 Password = str | Secret | Callable[[], str | Secret | Awaitable[str | Secret]]
 Credentials = UserPassword | tuple[str, str | Secret]
@@ -216,6 +219,13 @@ class SecurityConfig:
     def uses_sasl(self) -> bool:
         """Whether connections log in."""
         return self.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+    @property
+    def tls(self) -> TlsOptions:
+        """The options of TLS."""
+        from aiokwire.security.tls import TlsOptions
+
+        return TlsOptions.of(self)
 
 
 def _shown(name: str, value: object) -> str:

@@ -241,16 +241,13 @@ def _pkcs12_error(reason: str, password: Secret | None, source: str, option: str
 def private_file(content: bytes) -> Iterator[str]:
     """Provide content as a file that other users cannot read, removed at the end.
 
-    OpenSSL loads keys from files only. Where the system has them it is a file in memory.
+    OpenSSL loads keys from files only. On Linux it is a file in memory, which needs /proc.
     """
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("aiokwire", os.MFD_CLOEXEC), "wb") as memory:
-            memory.write(content)
-            memory.flush()
-            path = f"/proc/self/fd/{memory.fileno()}"
-            if Path(path).exists():
-                yield path
-                return
+            os.pwrite(memory.fileno(), content, 0)  # does not wait: it is memory
+            yield f"/proc/self/fd/{memory.fileno()}"
+        return
     import tempfile  # elsewhere it is not needed
 
     with tempfile.TemporaryDirectory(prefix="aiokwire-") as directory:  # its mode is 0700

@@ -14,10 +14,10 @@ import logging
 import ssl
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from aiokwire.clock import wall_ms
 from aiokwire.errors import ConfigurationError
@@ -36,11 +36,20 @@ from aiokwire.security.keystores import (
 from aiokwire.security.secret import Secret
 from aiokwire.threads import run_in_thread
 
+if TYPE_CHECKING:
+    from aiokwire.security.config import SecurityConfig
+
 logger = logging.getLogger(__name__)
 
 CHECK_SECONDS: Final = 30.0  # the longest time that a renewed certificate is not seen
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+# The options that are plain texts, without ssl_.
+_TEXTS: Final = (
+    *("truststore_location", "truststore_certificates", "truststore_type", "crlfile", "certfile", "keyfile"),
+    *("keystore_location", "keystore_certificate_chain", "keystore_type"),
+)
 
 ClientAuth = Literal["none", "requested", "required"]
 
@@ -71,10 +80,34 @@ class TlsOptions:
     cipher_suites: tuple[str, ...] = ()  # names of Java or OpenSSL; (): OpenSSL's default
     crlfile: str = ""
 
+    @classmethod
+    def of(cls, config: SecurityConfig) -> TlsOptions:
+        """Return the options of a client's config."""
+        return cls(
+            context=config.ssl_context,
+            check_hostname=config.ssl_endpoint_identification_algorithm != "",
+            enabled_protocols=_names(config.ssl_enabled_protocols) or cls.enabled_protocols,
+            cipher_suites=_names(config.ssl_cipher_suites),
+            truststore_password=_secret(config.ssl_truststore_password),
+            keystore_password=_secret(config.ssl_keystore_password),
+            keystore_key=_secret(config.ssl_keystore_key),
+            key_password=_secret(config.ssl_key_password),
+            **{name: getattr(config, f"ssl_{name}") or "" for name in _TEXTS},
+        )
+
     def files(self) -> list[str]:
         """Return the paths whose change makes another context."""
         paths = (self.truststore_location, self.certfile, self.keyfile, self.keystore_location, self.crlfile)
         return [path for path in paths if path]
+
+
+def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value or ()
+    return tuple(name.strip() for name in names)
+
+
+def _secret(value: str | Secret | None) -> Secret | None:
+    return None if value is None else Secret(value)
 
 
 class ClientTls:

@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, pkcs12
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.security import ClientTls, Secret, ServerTls, TlsOptions
+from aiokwire.security import ClientTls, Secret, SecurityConfig, ServerTls, TlsOptions
 from aiokwire.security.cipher_suites import openssl_ciphers
 from tests.security.pki import PASSWORD, Files, alice, authority, server
 
@@ -122,6 +122,24 @@ def test_without_a_truststore_the_authorities_of_the_system_are_trusted(files: F
     context = ClientTls(TlsOptions()).context()
     with pytest.raises(ssl.SSLCertVerificationError, match=r"unable to get local issuer|self-signed"):
         shake_hands(context, ServerTls(TlsOptions(keystore_location=files.store(server()))).context())
+
+
+def test_the_options_of_a_client_build_its_context(files: Files) -> None:
+    config = SecurityConfig(
+        security_protocol="SSL",
+        ssl_cafile=files.ca(),
+        ssl_keystore_certificate_chain=alice().certificate_pem,
+        ssl_keystore_key=alice().encrypted_key_pem(PASSWORD),
+        ssl_key_password=PASSWORD.reveal(),
+        ssl_enabled_protocols="TLSv1.2",
+        ssl_cipher_suites="TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_AES_128_GCM_SHA256",
+        ssl_check_hostname=False,
+    )
+    theirs = shake_hands(ClientTls(config.tls).context(), listener(files), "elsewhere")
+    assert subject(theirs)["commonName"] == "alice"
+    assert (theirs.version(), theirs.cipher()[0]) == ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384")  # type: ignore[index]
+    defaults = SecurityConfig(security_protocol="SSL").tls
+    assert defaults == TlsOptions()
 
 
 def test_a_ready_context_replaces_the_options() -> None:

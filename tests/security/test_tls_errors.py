@@ -17,7 +17,6 @@ import pytest
 
 from aiokwire.security import ClientTls, PeerCertificate, ServerTls, TlsOptions, explain_tls_error, is_final, read_der
 from aiokwire.security.certificates import CertificateAuthority, Issued
-from aiokwire.threads import run_in_thread
 from tests.security.pki import Files, alice, authority, server
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
@@ -54,9 +53,11 @@ async def serving(context: ssl.SSLContext) -> AsyncIterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=_serve, args=(listening, context))
         thread.start()
-        yield listening.getsockname()[1]
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def _serve(listening: socket.socket, context: ssl.SSLContext) -> None:
@@ -108,7 +109,7 @@ async def presented(client: ClientTls, port: int) -> PeerCertificate:
     der = transport.get_extra_info("ssl_object").getpeercert(True)
     transport.abort()
     await caller.ended.wait()
-    return await run_in_thread(read_der, der)
+    return read_der(der)
 
 
 def listener(files: Files, issued: Issued) -> ssl.SSLContext:
