@@ -83,6 +83,7 @@ BROKER_CONFIGS = """
 add.partitions.to.txn.retry.backoff.max.ms INT 100 0..
 add.partitions.to.txn.retry.backoff.ms INT 20 1..
 advertised.listeners LIST - -
+allow.everyone.if.no.acl.found BOOLEAN false -
 alter.config.policy.class.name CLASS - -
 alter.log.dirs.replication.quota.window.num INT 11 1..
 alter.log.dirs.replication.quota.window.size.seconds INT 1 1..
@@ -407,6 +408,7 @@ ssl.truststore.certificates PASSWORD - - dynamic
 ssl.truststore.location STRING - - dynamic
 ssl.truststore.password PASSWORD - - dynamic
 ssl.truststore.type STRING JKS - dynamic
+super.users STRING - -
 telemetry.max.bytes INT 1048576 1..
 transaction.abort.timed.out.transaction.cleanup.interval.ms INT 10000 1..
 transaction.max.timeout.ms INT 900000 1..

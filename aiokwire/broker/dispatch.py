@@ -8,11 +8,20 @@ and its messages load at the first request of the API, so the broker starts befo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from aiokwire.broker.nodes import Endpoint, Node
-from aiokwire.broker.security import ANONYMOUS, Principal
+from aiokwire.broker.security import (
+    ANONYMOUS,
+    CLUSTER_NAME,
+    DENIED,
+    WHOLE_RULES,
+    AclOperation,
+    Principal,
+    ResourceType,
+)
 from aiokwire.broker.state import BrokerState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import InvalidArgument, KafkaError
@@ -75,6 +84,9 @@ APIS = _table(
     (ApiKey.END_TXN, 0, 5, 0),
     (ApiKey.WRITE_TXN_MARKERS, 1, 2, 0),
     (ApiKey.TXN_OFFSET_COMMIT, 0, 5, 0),
+    (ApiKey.DESCRIBE_ACLS, 1, 3, 0),
+    (ApiKey.CREATE_ACLS, 1, 3, 0),
+    (ApiKey.DELETE_ACLS, 1, 3, 0),
     (ApiKey.DESCRIBE_PRODUCERS, 0, 0, 0),
     (ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, 0),
     (ApiKey.LIST_TRANSACTIONS, 0, 2, 0),
@@ -155,13 +167,38 @@ class Call:
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
-        self.peer = peer  # the client's host
+        self.peer = peer  # the client's address, with its port
         self.local = local  # the address that the client connected to
         self.connection_id = connection_id
         self.node = node if node is not None else state.nodes.first  # that received the request
         self.listener = listener  # that the client connected to; empty: the first one
         self.authenticator = authenticator  # of the connection, if its listener uses SASL
         self.faults: PartitionErrors | None = None  # set by a test's rules
+
+    def is_allowed(self, operation: AclOperation, resource: ResourceType, name: str, *, is_asked: bool = True) -> bool:
+        """Return whether the client may do an operation with a resource.
+
+        Everything is allowed if the broker has no authorizer. `is_asked` is false for
+        a resource that the request does not name: a denial is not logged.
+        """
+        authorizer = self.state.authorizer
+        return authorizer is None or authorizer.is_allowed(
+            self.principal, self.host, operation, resource, name, is_asked=is_asked
+        )
+
+    def is_allowed_any(self, operation: AclOperation, resource: ResourceType) -> bool:
+        """Return whether the client may do an operation with at least one resource of a type."""
+        authorizer = self.state.authorizer
+        return authorizer is None or authorizer.is_allowed_any(self.principal, self.host, operation, resource)
+
+    def is_allowed_in_cluster(self, operation: AclOperation, *, is_asked: bool = True) -> bool:
+        """Return whether the client may do an operation with the cluster."""
+        return self.is_allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME, is_asked=is_asked)
+
+    @property
+    def host(self) -> str:
+        """The client's address without its port."""
+        return self.peer.rpartition(":")[0]
 
     def advertised(self, node: Node | None = None) -> Endpoint:
         """Return the address of a node (default: the call's) at which this client can reach it."""
@@ -245,6 +282,8 @@ def read_call(
     handler = _handlers.get(key) or handler_of(api)
     if state.plays_several and is_coordinated_elsewhere(request, state, call.node.id):
         handler = _not_coordinator
+    if state.authorizer is not None and key in WHOLE_RULES:
+        handler = partial(_if_allowed, handler)
     if state.interceptor is not None:
         return call, state.interceptor.work_of(call, request, frame, handler)
     return call, lambda: handler(request, call)
@@ -254,6 +293,22 @@ def is_coordinated_elsewhere(request: Request[Any], state: BrokerState, node_id:
     """Return whether another node coordinates the group or transactional id of a request."""
     key = request.coordinator_key()
     return bool(key) and state.nodes.coordinator(key).id != node_id
+
+
+def _if_allowed(handler: Handler, request: Request[Any], call: Call) -> Result:
+    code = _denial(request, call)
+    return handler(request, call) if code is ErrorCode.NONE else error_response(request, call.version, code)
+
+
+def _denial(request: Request[Any], call: Call) -> ErrorCode:
+    """Return the code of the first rule for the whole request that denies it, or NONE."""
+    for rule in WHOLE_RULES[call.api]:
+        name = (getattr(request, rule.field) or "") if rule.field else CLUSTER_NAME
+        if rule.instead is not None and call.is_allowed(rule.instead, rule.resource, name, is_asked=False):
+            continue
+        if not call.is_allowed(rule.operation, rule.resource, name):
+            return DENIED[rule.resource]
+    return ErrorCode.NONE
 
 
 def _not_coordinator(request: Request[Any], call: Call) -> Response:

@@ -15,6 +15,7 @@ class BrokerOptions(TypedDict, total=False):
     add_partitions_to_txn_retry_backoff_max_ms: int
     add_partitions_to_txn_retry_backoff_ms: int
     advertised_listeners: str | Sequence[str]
+    allow_everyone_if_no_acl_found: bool
     alter_config_policy_class_name: str
     alter_log_dirs_replication_quota_window_num: int
     alter_log_dirs_replication_quota_window_size_seconds: int
@@ -337,6 +338,7 @@ class BrokerOptions(TypedDict, total=False):
     ssl_truststore_location: str
     ssl_truststore_password: str
     ssl_truststore_type: str
+    super_users: str
     telemetry_max_bytes: int
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int
     transaction_max_timeout_ms: int

@@ -354,3 +354,5 @@ class Listeners:
             for server in self._servers.values():
                 tasks.start_soon(server.close)
         self._state.peer_log.flush()
+        if self._state.authorizer is not None:
+            self._state.authorizer.audit.flush()

@@ -21,7 +21,7 @@ from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.peers import LastingErrors, PeerLog, UnreadAnswers
 from aiokwire.broker.producer_ids import ProducerIds
-from aiokwire.broker.security import ClientQuotas, DelegationTokens, SecurityStore
+from aiokwire.broker.security import ClientQuotas, DelegationTokens, SecurityStore, new_authorizer
 from aiokwire.broker.security.users import Users
 from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.broker.topics import Partition, Topic
@@ -99,6 +99,7 @@ class BrokerState:
             renewal_ms=configs.integer("delegation.token.expiry.time.ms"),
         )
         self.users = Users(self.security)
+        self.authorizer = new_authorizer(configs, self.security)
         self.unread = UnreadAnswers()
         self.slices = Slices()
         self.peer_log = PeerLog()
@@ -138,6 +139,8 @@ class BrokerState:
             self.quotas.load()
             self.tokens.load()
             self.users.load()
+            if self.authorizer is not None:
+                self.authorizer.load()
             self.topics.load()
             self.offsets.load(self.groups.take_in)
             self.transactions.load()

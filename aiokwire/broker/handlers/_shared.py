@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from aiokwire.broker.dispatch import Call
+from collections.abc import Awaitable, Sequence
+from copy import copy
+from typing import Any, Protocol, TypeVar, cast
+
+from aiokwire.broker.config_changes import Altered, Change, alter
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import Client
+from aiokwire.broker.security import CLUSTER_NAME, DENIED, SUPPORTED, AclOperation, ResourceType
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.types import TopicPartition
 
-# Bits by ACL operation, as of a broker without an authorizer: everything is allowed.
-TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-# On groups: read, delete, describe, describe and alter configs.
-GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-NOT_ASKED = -(2**31)
+
+class Named(Protocol):
+    """One topic of a request."""
+
+    name: str
+
+
+M = TypeVar("M")
+T = TypeVar("T", bound=Named)
+
+NOT_ASKED = -(2**31)  # instead of the bits of allowed operations
+# The operations that a broker without an authorizer allows, a bit for each.
+EVERY = {resource: sum(1 << operation for operation in known) for resource, known in SUPPORTED.items()}
 
 # Resource types of the config APIs.
 TOPIC = 2
@@ -23,13 +36,51 @@ BROKER_LOGGER = 8
 GROUP = 32
 
 
-def find_topic(call: Call, name: str | None, topic_id: bytes) -> tuple[Topic | None, ErrorCode]:
-    """Return a topic by id if there is one, else by name; and the error if it does not exist."""
+def find_topic(
+    call: Call, name: str | None, topic_id: bytes, operation: AclOperation | None
+) -> tuple[Topic | None, ErrorCode]:
+    """Return a topic by id if there is one, else by name.
+
+    The topic is None, with the error, if it does not exist, or the client may not do `operation`
+    with it. A name that is denied is not looked up: the answer does not reveal whether it exists.
+    """
     if topic_id != ZERO_UUID:
         topic = call.state.topics.by_id(topic_id)
-        return topic, ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_ID
-    topic = call.state.topics.get(name or "")
+        if topic is None:
+            return None, ErrorCode.UNKNOWN_TOPIC_ID
+        name = topic.name
+    else:
+        topic = call.state.topics.get(name or "")
+    if (
+        call.state.authorizer is not None
+        and operation is not None
+        and not call.is_allowed(operation, ResourceType.TOPIC, name or "")
+    ):
+        return None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return topic, ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def allowed_operations(call: Call, resource: ResourceType, name: str) -> int:
+    """Return the operations that the client may do with a resource, a bit for each."""
+    if call.state.authorizer is None:
+        return EVERY[resource]
+    known = SUPPORTED[resource]
+    return sum(1 << one for one in known if call.is_allowed(one, resource, name, is_asked=False))
+
+
+def allowed_cluster_operations(call: Call) -> int:
+    """Return the operations that the client may do with the cluster, if it may describe it."""
+    if not call.is_allowed_in_cluster(AclOperation.DESCRIBE):
+        return 0
+    return allowed_operations(call, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def config_denial(call: Call, operation: AclOperation, kind: int, name: str) -> ErrorCode:
+    """Return why the client may not do `operation` with the configs of a resource, or NONE."""
+    resource = {TOPIC: ResourceType.TOPIC, GROUP: ResourceType.GROUP}.get(kind, ResourceType.CLUSTER)
+    if call.is_allowed(operation, resource, CLUSTER_NAME if resource is ResourceType.CLUSTER else name):
+        return ErrorCode.NONE
+    return DENIED[resource]
 
 
 def partition_fault(call: Call, partition: Partition) -> ErrorCode:
@@ -66,9 +117,56 @@ def offset_fault(call: Call, tp: TopicPartition, metadata: str | None) -> ErrorC
     return ErrorCode.NONE
 
 
+def alter_if_allowed(
+    call: Call, kind: int, name: str, changes: list[Change], *, replace: bool, validate_only: bool
+) -> Altered:
+    """Change the configs of a resource if the client may; `replace` resets the others."""
+    code = config_denial(call, AclOperation.ALTER_CONFIGS, kind, name)
+    if code is not ErrorCode.NONE:
+        return Altered(code, code.description)
+    return alter(call.state, kind, name, changes, replace=replace, validate_only=validate_only)
+
+
+def split_topics(call: Call, operation: AclOperation, topics: Sequence[T]) -> tuple[list[T], list[T]]:
+    """Return the topics of a request with which the client may do `operation`, and the others."""
+    allowed: list[T] = []
+    denied: list[T] = []
+    for topic in topics:
+        is_allowed = call.is_allowed(operation, ResourceType.TOPIC, _name_of(call, topic))
+        (allowed if is_allowed else denied).append(topic)
+    return allowed, denied
+
+
+def _name_of(call: Call, wanted: Named) -> str:
+    topic_id = getattr(wanted, "topic_id", ZERO_UUID)
+    topic = call.state.topics.by_id(topic_id) if topic_id != ZERO_UUID else None
+    return topic.name if topic is not None else wanted.name
+
+
+def narrowed(request: M, topics: list[Any]) -> M:
+    """Return a copy of a request that names these topics instead."""
+    narrow: Any = copy(request)
+    narrow.topics = topics
+    return cast("M", narrow)
+
+
+def with_topics(result: MaybeAwaitable[M], rows: Sequence[Any]) -> MaybeAwaitable[M]:
+    """Add the rows of denied topics to a response."""
+    if isinstance(result, Awaitable):
+        return _with_topics_later(result, rows)
+    result.topics += rows  # type: ignore[attr-defined]  # each response that is passed has topics
+    return result
+
+
+async def _with_topics_later(result: Awaitable[M], rows: Sequence[Any]) -> M:
+    response = await result
+    response.topics += rows  # type: ignore[attr-defined]
+    return response
+
+
 def client_of(call: Call) -> Client:
     """Return the sender of a request; the host has Java's format."""
-    return Client(call.client_id or "", f"/{call.peer.rpartition(':')[0]}")
+    return Client(call.client_id or "", f"/{call.host}")
 
 
 def group_fault(call: Call, group_id: str) -> ErrorCode:

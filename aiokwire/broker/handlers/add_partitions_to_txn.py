@@ -15,6 +15,7 @@ from functools import partial
 
 from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.handlers._shared import fenced_code
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.broker.transactions import Identity
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import add_partitions_to_txn as messages
@@ -32,8 +33,12 @@ def handle(
 ) -> MaybeAwaitable[messages.AddPartitionsToTxnResponse]:
     """Respond at once if the coordinator's log is ready."""
     if call.version >= SEVERAL_SINCE:
+        if not call.is_allowed_in_cluster(AclOperation.CLUSTER_ACTION):
+            return messages.AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return _several(request, call)
     one = _only(request)
+    if not call.is_allowed(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, one.transactional_id):
+        return _single(_all(one, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     return call.state.transactions.run(
         one.transactional_id, lambda: _single(_codes(one, call)), lambda code: _single(_all(one, code))
     )
@@ -90,13 +95,9 @@ def _codes(one: messages.AddPartitionsToTxnTransaction, call: Call) -> Codes:
     wanted = _partitions(one)
     if not one.transactional_id:
         return _all(one, ErrorCode.INVALID_REQUEST)
-    if any(call.state.topics.partition(*tp) is None for tp in wanted):
-        return {
-            tp: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if call.state.topics.partition(*tp) is None
-            else ErrorCode.OPERATION_NOT_ATTEMPTED
-            for tp in wanted
-        }
+    faults = {tp: code for tp in wanted if (code := _partition_fault(tp, call)) is not ErrorCode.NONE}
+    if faults:
+        return {tp: faults.get(tp, ErrorCode.OPERATION_NOT_ATTEMPTED) for tp in wanted}
     who = Identity(one.producer_id, one.producer_epoch)
     if one.verify_only:
         codes = {tp: call.state.transactions.verify(one.transactional_id, who, tp) for tp in wanted}
@@ -104,6 +105,14 @@ def _codes(one: messages.AddPartitionsToTxnTransaction, call: Call) -> Codes:
         code = call.state.transactions.add_partitions(one.transactional_id, who, frozenset(wanted))
         codes = _all(one, code)
     return {tp: _named(code, call.version) for tp, code in codes.items()}
+
+
+def _partition_fault(tp: TopicPartition, call: Call) -> ErrorCode:
+    if call.version < SEVERAL_SINCE and not call.is_allowed(AclOperation.WRITE, ResourceType.TOPIC, tp.topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if call.state.topics.partition(*tp) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE
 
 
 def _named(code: ErrorCode, version: int) -> ErrorCode:

@@ -6,8 +6,9 @@ but still sent by clients other than Java's.
 
 from __future__ import annotations
 
-from aiokwire.broker.config_changes import Change, Operation, alter
+from aiokwire.broker.config_changes import Change, Operation
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import alter_if_allowed
 from aiokwire.protocol.messages import alter_configs as messages
 
 
@@ -17,7 +18,7 @@ async def handle(request: messages.AlterConfigsRequest, call: Call) -> messages.
     for resource in request.resources:
         kind, name = resource.resource_type, resource.resource_name
         changes = [Change(one.name, Operation.SET, one.value) for one in resource.configs]
-        code, message = alter(call.state, kind, name, changes, replace=True, validate_only=request.validate_only)
+        code, message = alter_if_allowed(call, kind, name, changes, replace=True, validate_only=request.validate_only)
         results.append(
             messages.AlterConfigsResourceResponse(
                 error_code=code, error_message=message, resource_type=kind, resource_name=name

@@ -30,6 +30,27 @@ def handle(
     )
 
 
+def refuse(
+    request: messages.AlterPartitionReassignmentsRequest, version: int, code: ErrorCode
+) -> messages.AlterPartitionReassignmentsResponse:
+    """Return an error for the request and for each partition."""
+    responses = [
+        messages.ReassignableTopicResponse(
+            name=topic.name,
+            partitions=[
+                messages.ReassignablePartitionResponse(
+                    partition_index=one.partition_index, error_code=code, error_message=code.description
+                )
+                for one in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return messages.AlterPartitionReassignmentsResponse(
+        error_code=code, error_message=code.description, responses=responses
+    )
+
+
 def _partition(
     topic: str, wanted: messages.ReassignablePartition, call: Call
 ) -> messages.ReassignablePartitionResponse:

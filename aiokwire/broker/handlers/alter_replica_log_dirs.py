@@ -5,6 +5,8 @@ There is one log directory: a request for it changes nothing, any other is not f
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aiokwire.broker.dispatch import Call
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import alter_replica_log_dirs as messages
@@ -12,12 +14,25 @@ from aiokwire.protocol.messages import alter_replica_log_dirs as messages
 
 def handle(request: messages.AlterReplicaLogDirsRequest, call: Call) -> messages.AlterReplicaLogDirsResponse:
     """Respond at once."""
+    return _response(request, lambda path, topic, index: _code(path, topic, index, call))
+
+
+def refuse(
+    request: messages.AlterReplicaLogDirsRequest, version: int, code: ErrorCode
+) -> messages.AlterReplicaLogDirsResponse:
+    """Return an error for each partition."""
+    return _response(request, lambda path, topic, index: code)
+
+
+def _response(
+    request: messages.AlterReplicaLogDirsRequest, code_of: Callable[[str, str, int], ErrorCode]
+) -> messages.AlterReplicaLogDirsResponse:
     results: dict[str, list[messages.AlterReplicaLogDirPartitionResult]] = {}
     for one in request.dirs:
         for topic in one.topics:
             results.setdefault(topic.name, []).extend(
                 messages.AlterReplicaLogDirPartitionResult(
-                    partition_index=index, error_code=_code(one.path, topic.name, index, call)
+                    partition_index=index, error_code=code_of(one.path, topic.name, index)
                 )
                 for index in topic.partitions
             )

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import ConsumerGroup, ConsumerMember, Part, by_topic
-from aiokwire.broker.handlers._shared import GROUP_OPERATIONS, NOT_ASKED, group_fault
+from aiokwire.broker.handlers._shared import NOT_ASKED, allowed_operations, group_fault
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import consumer_group_describe as messages
 
@@ -23,7 +24,7 @@ def handle(request: messages.ConsumerGroupDescribeRequest, call: Call) -> messag
     groups = [_describe(call, group_id) for group_id in request.group_ids]
     for one in groups:
         allowed = request.include_authorized_operations and not one.error_code
-        one.authorized_operations = GROUP_OPERATIONS if allowed else NOT_ASKED
+        one.authorized_operations = allowed_operations(call, ResourceType.GROUP, one.group_id) if allowed else NOT_ASKED
     return messages.ConsumerGroupDescribeResponse(groups=groups)
 
 
@@ -38,6 +39,8 @@ def refuse(
 
 def _describe(call: Call, group_id: str) -> messages.DescribedGroup:
     code = group_fault(call, group_id)
+    if not call.is_allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
     if code is not ErrorCode.NONE:
         return messages.DescribedGroup(error_code=code, group_id=group_id)
     group = call.state.groups.find(group_id)
@@ -46,14 +49,31 @@ def _describe(call: Call, group_id: str) -> messages.DescribedGroup:
         return messages.DescribedGroup(
             error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"Group {group_id} {what}.", group_id=group_id
         )
+    members = [_member(call, group, one) for one in group.members.values()]
+    if call.state.authorizer is not None and not _may_describe_topics(call, members):
+        return messages.DescribedGroup(
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            error_message="The client may not describe each topic that is assigned to the group.",
+            group_id=group_id,
+        )
     return messages.DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.assignor or "uniform",
-        members=[_member(call, group, one) for one in group.members.values()],
+        members=members,
     )
+
+
+def _may_describe_topics(call: Call, members: list[messages.Member]) -> bool:
+    names = {
+        topic.topic_name
+        for member in members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    }
+    return all(call.is_allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in names)
 
 
 def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> messages.Member:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import Heartbeat, HeartbeatResult, Part, by_topic
 from aiokwire.broker.handlers._shared import client_of
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import consumer_group_heartbeat as messages
 
@@ -19,6 +20,9 @@ def handle(
     request: messages.ConsumerGroupHeartbeatRequest, call: Call
 ) -> MaybeAwaitable[messages.ConsumerGroupHeartbeatResponse]:
     """Respond at once."""
+    for name in request.subscribed_topic_names or ():
+        if not call.is_allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+            return _response(HeartbeatResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     names, owned = request.subscribed_topic_names, request.topic_partitions
     heartbeat = Heartbeat(
         request.group_id,

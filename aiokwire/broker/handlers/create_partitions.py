@@ -6,6 +6,7 @@ Adds partitions to topics; each topic succeeds or fails by itself.
 from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.broker.throttling import mutation_quota, throttle_of
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
@@ -46,6 +47,8 @@ def refuse(
 
 
 def _check(call: Call, wanted: messages.CreatePartitionsTopic) -> None:
+    if not call.is_allowed(AclOperation.ALTER, ResourceType.TOPIC, wanted.name):
+        raise BrokerError("Authorization failed.", code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     have = len(call.state.topics.require(wanted.name).partitions)
     if not have < wanted.count <= MAX_PARTITIONS:
         raise BrokerError(

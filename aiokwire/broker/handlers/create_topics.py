@@ -13,7 +13,7 @@ from collections import Counter
 
 from aiokwire.broker.configs import check_topic_configs, topic_keys
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.security import MutationQuota
+from aiokwire.broker.security import AclOperation, MutationQuota, ResourceType
 from aiokwire.broker.throttling import mutation_quota, throttle_of
 from aiokwire.broker.topics import Topic
 from aiokwire.error_codes import ErrorCode
@@ -34,6 +34,8 @@ async def handle(request: messages.CreateTopicsRequest, call: Call) -> messages.
         try:
             if times[name] > 1:
                 raise BrokerError(f"topic {name!r} is named twice in the request", code=ErrorCode.INVALID_REQUEST)
+            if not _may_create(call, name):
+                raise BrokerError("Authorization failed.", code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             results.append(await _create_one(call, wanted, quota, validate_only=request.validate_only))
         except BrokerError as error:
             results.append(_fault(name, error.code, str(error)))
@@ -48,6 +50,12 @@ async def handle(request: messages.CreateTopicsRequest, call: Call) -> messages.
 def refuse(request: messages.CreateTopicsRequest, version: int, code: ErrorCode) -> messages.CreateTopicsResponse:
     """Return an error for each topic."""
     return messages.CreateTopicsResponse(topics=[_fault(topic.name, code, "") for topic in request.topics])
+
+
+def _may_create(call: Call, name: str) -> bool:
+    return call.is_allowed_in_cluster(AclOperation.CREATE, is_asked=False) or call.is_allowed(
+        AclOperation.CREATE, ResourceType.TOPIC, name
+    )
 
 
 async def _create_one(
@@ -66,6 +74,13 @@ async def _create_one(
         if validate_only
         else await topics.create_in_thread(wanted.name, partitions, given)
     )
+    if not call.is_allowed(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name, is_asked=False):
+        return messages.CreatableTopicResult(
+            name=topic.name,
+            topic_id=topic.id,
+            error_message=None,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED if call.version >= 5 else 0,
+        )
     return messages.CreatableTopicResult(
         name=topic.name,
         topic_id=topic.id,

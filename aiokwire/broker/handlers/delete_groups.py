@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import group_fault
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import delete_groups as messages
 
@@ -29,6 +30,8 @@ def refuse(request: messages.DeleteGroupsRequest, version: int, code: ErrorCode)
 
 
 async def _delete_one(call: Call, group_id: str) -> ErrorCode:
+    if not call.is_allowed(AclOperation.DELETE, ResourceType.GROUP, group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
     code = group_fault(call, group_id)
     if code is not ErrorCode.NONE:
         return code

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Callable
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import narrowed, split_topics
+from aiokwire.broker.security import AclOperation
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import OffsetOutOfRange, StorageError
 from aiokwire.protocol.messages import delete_records as messages
@@ -18,6 +20,13 @@ logger = logging.getLogger(__name__)
 
 def handle(request: messages.DeleteRecordsRequest, call: Call) -> messages.DeleteRecordsResponse:
     """Respond at once; the next retention removes the files."""
+    if call.state.authorizer is not None:
+        allowed, denied = split_topics(call, AclOperation.DELETE, request.topics)
+        if denied:
+            rows = refuse(narrowed(request, denied), call.version, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            response = _response(narrowed(request, allowed), lambda name, wanted: _partition(call, name, wanted))
+            response.topics += rows.topics
+            return response
     return _response(request, lambda name, wanted: _partition(call, name, wanted))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import find_topic
-from aiokwire.broker.security import MutationQuota
+from aiokwire.broker.security import AclOperation, MutationQuota, ResourceType
 from aiokwire.broker.throttling import mutation_quota, throttle_of
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
@@ -45,7 +45,17 @@ def _wanted(request: messages.DeleteTopicsRequest, version: int) -> list[message
 async def _delete_one(
     call: Call, wanted: messages.DeleteTopicState, quota: MutationQuota | None
 ) -> messages.DeletableTopicResult:
-    topic, code = find_topic(call, wanted.name, wanted.topic_id)
+    deletes_all = call.is_allowed_in_cluster(AclOperation.DELETE, is_asked=False)
+    operation = None if deletes_all else AclOperation.DESCRIBE
+    topic, code = find_topic(call, wanted.name, wanted.topic_id, operation)
+    if (
+        topic is not None
+        and not deletes_all
+        and not call.is_allowed(AclOperation.DELETE, ResourceType.TOPIC, topic.name)
+    ):
+        return _denied(wanted, topic.name)
+    if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return _denied(wanted, wanted.name)
     message = None
     if topic is not None and not call.state.configs.boolean("delete.topic.enable"):
         code, message = ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"
@@ -64,4 +74,11 @@ async def _delete_one(
         topic_id=topic.id if topic is not None else wanted.topic_id,
         error_code=code,
         error_message=message if call.version >= 5 else None,
+    )
+
+
+def _denied(wanted: messages.DeleteTopicState, name: str | None) -> messages.DeletableTopicResult:
+    """Return the refusal to delete a topic, with its name if the client may describe it."""
+    return messages.DeletableTopicResult(
+        name=name, topic_id=wanted.topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=None
     )

@@ -8,7 +8,7 @@ Version notes:
 from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.handlers._shared import CLUSTER_OPERATIONS, NOT_ASKED
+from aiokwire.broker.handlers._shared import NOT_ASKED, allowed_cluster_operations
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import describe_cluster as messages
 
@@ -30,7 +30,7 @@ def handle(request: messages.DescribeClusterRequest, call: Call) -> messages.Des
             messages.DescribeClusterBroker(broker_id=node_id, host=host, port=port)
             for node_id, (host, port) in addresses
         ],
-        cluster_authorized_operations=CLUSTER_OPERATIONS
+        cluster_authorized_operations=allowed_cluster_operations(call)
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 
 from aiokwire.broker.configs import ConfigKey, ConfigSource, ConfigType, ConfigValue, broker_keys, topic_keys
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.handlers._shared import BROKER, BROKER_LOGGER, GROUP, TOPIC
+from aiokwire.broker.handlers._shared import BROKER, BROKER_LOGGER, GROUP, TOPIC, config_denial
+from aiokwire.broker.security import AclOperation
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError
 from aiokwire.protocol.messages import describe_configs as messages
@@ -26,7 +27,10 @@ def handle(request: messages.DescribeConfigsRequest, call: Call) -> messages.Des
         result = messages.DescribeConfigsResult(
             error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
         )
+        denial = config_denial(call, AclOperation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
         try:
+            if denial is not ErrorCode.NONE:
+                raise BrokerError(denial.description, code=denial)
             result.configs = _describe(resource, call, synonyms=request.include_synonyms)
         except BrokerError as error:
             result.error_code, result.error_message = error.code, str(error)

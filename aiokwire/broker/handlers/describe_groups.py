@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import ClassicGroup, ClassicState
-from aiokwire.broker.handlers._shared import GROUP_OPERATIONS, NOT_ASKED, group_fault
+from aiokwire.broker.handlers._shared import NOT_ASKED, allowed_operations, group_fault
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import describe_groups as messages
 
@@ -24,7 +25,7 @@ def handle(request: messages.DescribeGroupsRequest, call: Call) -> messages.Desc
     groups = [_describe(call, group_id) for group_id in request.groups]
     for one in groups:
         allowed = request.include_authorized_operations and not one.error_code
-        one.authorized_operations = GROUP_OPERATIONS if allowed else NOT_ASKED
+        one.authorized_operations = allowed_operations(call, ResourceType.GROUP, one.group_id) if allowed else NOT_ASKED
     return messages.DescribeGroupsResponse(groups=groups)
 
 
@@ -37,6 +38,8 @@ def refuse(request: messages.DescribeGroupsRequest, version: int, code: ErrorCod
 
 def _describe(call: Call, group_id: str) -> messages.DescribedGroup:
     code = group_fault(call, group_id)
+    if not call.is_allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
     if code is not ErrorCode.NONE:
         return messages.DescribedGroup(error_code=code, group_id=group_id)
     group = call.state.groups.find(group_id)

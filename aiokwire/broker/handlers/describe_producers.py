@@ -6,6 +6,7 @@ The producers of a partition and the starts of their open transactions, to find 
 from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import describe_producers as messages
 
@@ -14,12 +15,19 @@ def handle(request: messages.DescribeProducersRequest, call: Call) -> messages.D
     """Respond at once."""
     return messages.DescribeProducersResponse(
         topics=[
-            messages.TopicResponse(
-                name=topic.name, partitions=[_partition(call, topic.name, index) for index in topic.partition_indexes]
-            )
-            for topic in request.topics
+            messages.TopicResponse(name=topic.name, partitions=_partitions(call, topic)) for topic in request.topics
         ]
     )
+
+
+def _partitions(call: Call, topic: messages.TopicRequest) -> list[messages.PartitionResponse]:
+    if call.is_allowed(AclOperation.READ, ResourceType.TOPIC, topic.name):
+        return [_partition(call, topic.name, index) for index in topic.partition_indexes]
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return [
+        messages.PartitionResponse(partition_index=index, error_code=code, error_message=code.description)
+        for index in topic.partition_indexes
+    ]
 
 
 def _partition(call: Call, name: str, index: int) -> messages.PartitionResponse:

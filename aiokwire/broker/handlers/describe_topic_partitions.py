@@ -6,8 +6,9 @@ Topics by name, in pages of up to `response_partition_limit` partitions; the cur
 from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.handlers._shared import TOPIC_OPERATIONS
+from aiokwire.broker.handlers._shared import allowed_operations
 from aiokwire.broker.nodes import NO_NODE
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.broker.topics import Partition, Topic, name_fault
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import describe_topic_partitions as messages
@@ -16,6 +17,20 @@ from aiokwire.protocol.messages import describe_topic_partitions as messages
 def handle(request: messages.DescribeTopicPartitionsRequest, call: Call) -> messages.DescribeTopicPartitionsResponse:
     """Respond at once."""
     names = sorted({topic.name for topic in request.topics} or {topic.name for topic in call.state.topics})
+    if call.state.authorizer is None:
+        return _describe(request, call, names)
+    operation, kind = AclOperation.DESCRIBE, ResourceType.TOPIC
+    allowed = [name for name in names if call.is_allowed(operation, kind, name, is_asked=bool(request.topics))]
+    response = _describe(request, call, allowed)
+    if request.topics:
+        first = request.cursor.topic_name if request.cursor is not None else ""
+        response.topics += [_denied(name) for name in names if name >= first and name not in set(allowed)]
+    return response
+
+
+def _describe(
+    request: messages.DescribeTopicPartitionsRequest, call: Call, names: list[str]
+) -> messages.DescribeTopicPartitionsResponse:
     all_asked = not request.topics
     first = 0
     if request.cursor is not None:
@@ -44,6 +59,10 @@ def handle(request: messages.DescribeTopicPartitionsRequest, call: Call) -> mess
     return messages.DescribeTopicPartitionsResponse(topics=found)
 
 
+def _denied(name: str) -> messages.DescribeTopicPartitionsResponseTopic:
+    return messages.DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+
+
 def _unknown(name: str) -> messages.DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.INVALID_TOPIC_EXCEPTION if name_fault(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return messages.DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
@@ -56,7 +75,7 @@ def _topic(call: Call, topic: Topic, partitions: list[Partition]) -> messages.De
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.is_internal,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=allowed_operations(call, ResourceType.TOPIC, topic.name),
         partitions=[
             messages.DescribeTopicPartitionsResponsePartition(
                 partition_index=partition.index,

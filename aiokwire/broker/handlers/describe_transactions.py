@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import describe_transactions as messages
 
@@ -20,6 +21,9 @@ def handle(request: messages.DescribeTransactionsRequest, call: Call) -> message
 
 
 def _describe(call: Call, transactional_id: str) -> messages.TransactionState:
+    if not call.is_allowed(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return messages.TransactionState(error_code=code, transactional_id=transactional_id)
     if not transactional_id:
         return messages.TransactionState(error_code=ErrorCode.INVALID_REQUEST)
     found = call.state.transactions.get(transactional_id)
@@ -37,5 +41,6 @@ def _describe(call: Call, transactional_id: str) -> messages.TransactionState:
         topics=[
             messages.TopicData(topic=topic, partitions=[tp.partition for tp in partitions])
             for topic, partitions in groupby(sorted(found.partitions), key=lambda tp: tp.topic)
+            if call.is_allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, topic, is_asked=False)
         ],
     )

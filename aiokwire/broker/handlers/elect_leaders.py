@@ -31,6 +31,21 @@ def handle(request: messages.ElectLeadersRequest, call: Call) -> messages.ElectL
     return messages.ElectLeadersResponse(error_code=code, replica_election_results=results)
 
 
+def refuse(request: messages.ElectLeadersRequest, version: int, code: ErrorCode) -> messages.ElectLeadersResponse:
+    """Return an error for the request and for each partition."""
+    results = [
+        messages.ReplicaElectionResult(
+            topic=one.topic,
+            partition_result=[
+                messages.PartitionResult(partition_id=index, error_code=code, error_message=code.description)
+                for index in one.partitions
+            ],
+        )
+        for one in request.topic_partitions or ()
+    ]
+    return messages.ElectLeadersResponse(error_code=code if version else 0, replica_election_results=results)
+
+
 def _result(topic: str, index: int, request: messages.ElectLeadersRequest, call: Call) -> messages.PartitionResult:
     if request.election_type not in {PREFERRED, UNCLEAN}:
         code, message = ErrorCode.INVALID_REQUEST, f"there is no election type {request.election_type}"

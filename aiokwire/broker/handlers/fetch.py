@@ -25,6 +25,7 @@ from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.fetch_sessions import FetchPlan, FetchRow
 from aiokwire.broker.handlers._hints import fetch_hints
 from aiokwire.broker.handlers._shared import epoch_fault, find_topic, partition_fault
+from aiokwire.broker.security import AclOperation
 from aiokwire.broker.topics import Partition
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord, OffsetOutOfRange, StorageError
@@ -133,11 +134,22 @@ def _serve(plan: FetchPlan, request: messages.FetchRequest, call: Call) -> list[
         most = most if quota is None else min(most, quota)
     limits = _Limits(min(request.max_bytes, most, call.state.unread.room()))
     committed = request.isolation_level == READ_COMMITTED
+    if _is_denied_follower(request, call):
+        return [_fault(row, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for row in plan.rows]
     return [_serve_row(row, call, limits, committed=committed) for row in plan.rows]
 
 
+def _is_denied_follower(request: messages.FetchRequest, call: Call) -> bool:
+    if call.state.authorizer is None:
+        return False
+    state = request.replica_state
+    if max(request.replica_id, state.replica_id if state is not None else -1) < 0:
+        return False
+    return not call.is_allowed_in_cluster(AclOperation.CLUSTER_ACTION)
+
+
 def _serve_row(row: FetchRow, call: Call, limits: _Limits, *, committed: bool) -> Served:
-    topic, code = find_topic(call, row.topic, row.topic_id)
+    topic, code = find_topic(call, row.topic, row.topic_id, AclOperation.READ)
     partition = topic.partition(row.index) if topic is not None else None
     if partition is None:
         return _fault(row, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -10,6 +10,7 @@ Version notes:
 from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.security import DENIED, AclOperation, ResourceType
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import find_coordinator as messages
 
@@ -25,9 +26,11 @@ def handle(request: messages.FindCoordinatorRequest, call: Call) -> messages.Fin
         return refuse(request, call.version, ErrorCode.INVALID_REQUEST, message)
     if call.version >= SEVERAL_SINCE:
         return messages.FindCoordinatorResponse(
-            coordinators=[_coordinator(key, call) for key in request.coordinator_keys]
+            coordinators=[_coordinator(key, call, request.key_type) for key in request.coordinator_keys]
         )
-    one = _coordinator(request.key, call)
+    one = _coordinator(request.key, call, request.key_type)
+    if one.error_code:
+        return refuse(request, call.version, ErrorCode.of(one.error_code), ErrorCode.of(one.error_code).description)
     return messages.FindCoordinatorResponse(
         error_message=None if call.version else "", node_id=one.node_id, host=one.host, port=one.port
     )
@@ -49,7 +52,10 @@ def refuse(
     )
 
 
-def _coordinator(key: str, call: Call) -> messages.Coordinator:
+def _coordinator(key: str, call: Call, key_type: int) -> messages.Coordinator:
+    kind = ResourceType.GROUP if key_type == GROUP else ResourceType.TRANSACTIONAL_ID
+    if not call.is_allowed(AclOperation.DESCRIBE, kind, key):
+        return messages.Coordinator(key=key, node_id=-1, port=-1, error_code=DENIED[kind], error_message=None)
     node = call.state.nodes.coordinator(key)
     host, port = call.advertised(node)
     return messages.Coordinator(key=key, node_id=node.id, host=host, port=port, error_message=None)

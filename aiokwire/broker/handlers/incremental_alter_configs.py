@@ -5,8 +5,9 @@ Sets, deletes, appends to and subtracts from configs of topics and of this broke
 
 from __future__ import annotations
 
-from aiokwire.broker.config_changes import Change, alter
+from aiokwire.broker.config_changes import Change
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import alter_if_allowed
 from aiokwire.protocol.messages import incremental_alter_configs as messages
 
 
@@ -18,7 +19,7 @@ async def handle(
     for resource in request.resources:
         kind, name = resource.resource_type, resource.resource_name
         changes = [Change(one.name, one.config_operation, one.value) for one in resource.configs]
-        code, message = alter(call.state, kind, name, changes, replace=False, validate_only=request.validate_only)
+        code, message = alter_if_allowed(call, kind, name, changes, replace=False, validate_only=request.validate_only)
         results.append(
             messages.AlterConfigsResourceResponse(
                 error_code=code, error_message=message, resource_type=kind, resource_name=name

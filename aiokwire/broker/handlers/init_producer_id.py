@@ -13,6 +13,7 @@ import logging
 
 from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.handlers._shared import fenced_code
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.broker.transactions import Answered, Identity
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
@@ -26,11 +27,24 @@ FENCED_SINCE = 4
 def handle(request: messages.InitProducerIdRequest, call: Call) -> MaybeAwaitable[messages.InitProducerIdResponse]:
     """Respond at once if there is a reserved id and the coordinator's log is ready."""
     if request.transactional_id is not None:
+        if not call.is_allowed(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+            return _refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return _transactional(request, request.transactional_id, call)
+    if call.state.authorizer is not None and not _may_be_idempotent(call):
+        return _refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     taken = call.state.producer_ids.take()
     if taken is not None:
         return messages.InitProducerIdResponse(producer_id=taken, producer_epoch=0)
     return _after_reserving(call)
+
+
+def _may_be_idempotent(call: Call) -> bool:
+    """Return whether the client may write idempotently; writing to any topic includes it."""
+    return (
+        call.is_allowed_in_cluster(AclOperation.IDEMPOTENT_WRITE, is_asked=False)
+        or call.is_allowed_any(AclOperation.WRITE, ResourceType.TOPIC)
+        or call.is_allowed_in_cluster(AclOperation.IDEMPOTENT_WRITE)  # for the log
+    )
 
 
 async def _after_reserving(call: Call) -> messages.InitProducerIdResponse:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import CONSUMER, ClassicGroup
 from aiokwire.broker.handlers._shared import group_fault
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import list_groups as messages
 
@@ -20,8 +21,11 @@ def handle(request: messages.ListGroupsRequest, call: Call) -> messages.ListGrou
     states = {name.lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
     response = messages.ListGroupsResponse()
+    sees_all = call.is_allowed_in_cluster(AclOperation.DESCRIBE, is_asked=False)
     for group_id in call.state.groups.ids():
         if group_fault(call, group_id) is not ErrorCode.NONE:
+            continue
+        if not sees_all and not call.is_allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group_id, is_asked=False):
             continue
         group = call.state.groups.find(group_id)
         if group is None:

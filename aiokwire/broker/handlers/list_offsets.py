@@ -19,6 +19,7 @@ from typing import NamedTuple
 from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.handlers._shared import epoch_fault, partition_fault
 from aiokwire.broker.log import Candidate
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.broker.topics import Partition
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord
@@ -88,7 +89,9 @@ def handle(request: messages.ListOffsetsRequest, call: Call) -> MaybeAwaitable[m
         topics=[
             messages.ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=[_partition(call, topic.name, wanted, committed, searches) for wanted in topic.partitions],
+                partitions=[_partition(call, topic.name, wanted, committed, searches) for wanted in topic.partitions]
+                if call.is_allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
+                else [_fault(one.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for one in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -116,6 +119,10 @@ async def _finish(response: messages.ListOffsetsResponse, searches: list[_Slow])
     return response
 
 
+def _fault(index: int, code: ErrorCode) -> messages.ListOffsetsPartitionResponse:
+    return messages.ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+
+
 def _put(response: messages.ListOffsetsPartitionResponse, found: OffsetAndTimestamp, version: int) -> None:
     response.timestamp, response.offset = found.timestamp, found.offset
     response.leader_epoch = found.leader_epoch if version >= 4 else -1
@@ -139,7 +146,7 @@ def _partition(
     else:
         code = partition_fault(call, partition) or epoch_fault(partition, wanted.current_leader_epoch)
     if partition is None or code is not ErrorCode.NONE:
-        return messages.ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+        return _fault(index, code)
     response = messages.ListOffsetsPartitionResponse(partition_index=index)
     log = partition.log
     end = log.last_stable_offset if committed else log.high_watermark

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.patterns import InvalidPattern, Pattern
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.broker.transactions import Transaction, TransactionState
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
@@ -29,6 +30,9 @@ def handle(request: messages.ListTransactionsRequest, call: Call) -> messages.Li
         except InvalidPattern:
             return messages.ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
         found = [one for one in found if one.transactional_id in matching]
+    if call.state.authorizer is not None:
+        operation, kind = AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID
+        found = [one for one in found if call.is_allowed(operation, kind, one.transactional_id, is_asked=False)]
     return messages.ListTransactionsResponse(
         unknown_state_filters=[name for name in request.state_filters if name not in _STATES],
         transaction_states=[

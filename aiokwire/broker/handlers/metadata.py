@@ -11,9 +11,17 @@ Version notes:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from aiokwire.broker.dispatch import WHOLE_TOPIC, Call, MaybeAwaitable
-from aiokwire.broker.handlers._shared import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, find_topic
+from aiokwire.broker.handlers._shared import (
+    NOT_ASKED,
+    allowed_cluster_operations,
+    allowed_operations,
+    find_topic,
+)
 from aiokwire.broker.nodes import NO_NODE
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
@@ -23,17 +31,37 @@ from aiokwire.protocol.messages import metadata as messages
 def handle(request: messages.MetadataRequest, call: Call) -> MaybeAwaitable[messages.MetadataResponse]:
     """Respond at once, unless a topic must be created."""
     if request.topics is None or (call.version == 0 and not request.topics):
-        return _response(call, request, [_topic(topic, call, request) for topic in call.state.topics])
+        return _response(call, request, [_topic(topic, call, request) for topic in _visible(call)])
     missing = []
     if request.allow_auto_topic_creation and call.state.configs.boolean("auto.create.topics.enable"):
         missing = [one.name for one in request.topics if one.name and call.state.topics.get(one.name) is None]
-    if missing:
-        return _after_creating(call, request, missing)
-    return _response(call, request, _asked(call, request, {}))
+    denied = _not_creatable(call, missing) if call.state.authorizer is not None else {}
+    if len(denied) < len(set(missing)):
+        return _after_creating(call, request, [name for name in missing if name not in denied], denied)
+    return _response(call, request, _asked(call, request, denied))
 
 
-async def _after_creating(call: Call, request: messages.MetadataRequest, names: list[str]) -> messages.MetadataResponse:
-    faults: dict[str, ErrorCode] = {}
+def _visible(call: Call) -> Iterable[Topic]:
+    if call.state.authorizer is None:
+        return call.state.topics
+    operation, kind = AclOperation.DESCRIBE, ResourceType.TOPIC
+    return [topic for topic in call.state.topics if call.is_allowed(operation, kind, topic.name, is_asked=False)]
+
+
+def _not_creatable(call: Call, names: list[str]) -> dict[str, ErrorCode]:
+    """Return the missing topics that the client may not describe, or not create."""
+    creates_all = call.is_allowed_in_cluster(AclOperation.CREATE, is_asked=False)
+    denied = {}
+    for name in dict.fromkeys(names):
+        may_describe = call.is_allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name, is_asked=False)
+        if not may_describe or not (creates_all or call.is_allowed(AclOperation.CREATE, ResourceType.TOPIC, name)):
+            denied[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return denied
+
+
+async def _after_creating(
+    call: Call, request: messages.MetadataRequest, names: list[str], faults: dict[str, ErrorCode]
+) -> messages.MetadataResponse:
     partitions = call.state.configs.integer("num.partitions")
     for name in dict.fromkeys(names):
         try:
@@ -52,7 +80,7 @@ def _asked(
 ) -> list[messages.MetadataResponseTopic]:
     answered = []
     for one in request.topics or []:
-        topic, code = find_topic(call, one.name, one.topic_id)
+        topic, code = find_topic(call, one.name, one.topic_id, AclOperation.DESCRIBE)
         if topic is not None:
             answered.append(_topic(topic, call, request))
             continue
@@ -78,7 +106,9 @@ def _topic(topic: Topic, call: Call, request: messages.MetadataRequest) -> messa
         topic_id=topic.id,
         is_internal=topic.is_internal,
         partitions=[_partition(partition, call) for partition in topic.partitions],
-        topic_authorized_operations=TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED,
+        topic_authorized_operations=allowed_operations(call, ResourceType.TOPIC, topic.name)
+        if request.include_topic_authorized_operations
+        else NOT_ASKED,
     )
 
 
@@ -113,7 +143,7 @@ def _response(
         cluster_id=call.state.cluster_id,
         controller_id=call.state.nodes.controller,
         topics=topics,
-        cluster_authorized_operations=CLUSTER_OPERATIONS
+        cluster_authorized_operations=allowed_cluster_operations(call)
         if request.include_cluster_authorized_operations and 8 <= call.version <= 10
         else NOT_ASKED,
     )

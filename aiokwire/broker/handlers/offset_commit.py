@@ -16,8 +16,9 @@ from collections.abc import Iterator
 
 from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import Committer, too_long
-from aiokwire.broker.handlers._shared import find_topic, offset_fault
+from aiokwire.broker.handlers._shared import find_topic, narrowed, offset_fault, split_topics, with_topics
 from aiokwire.broker.offsets import CommittedOffset
+from aiokwire.broker.security import AclOperation
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import offset_commit as messages
@@ -29,6 +30,15 @@ def handle(request: messages.OffsetCommitRequest, call: Call) -> MaybeAwaitable[
     # The group's name may be empty, as in Kafka: early consumers without a group committed so.
     if too_long(request.group_id):
         return refuse(request, call.version, ErrorCode.INVALID_GROUP_ID)
+    if call.state.authorizer is not None:
+        allowed, denied = split_topics(call, AclOperation.READ, request.topics)
+        if denied:
+            rows = refuse(narrowed(request, denied), call.version, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            return with_topics(_handle(narrowed(request, allowed), call), rows.topics) if allowed else rows
+    return _handle(request, call)
+
+
+def _handle(request: messages.OffsetCommitRequest, call: Call) -> MaybeAwaitable[messages.OffsetCommitResponse]:
     return call.state.groups.run(
         request.group_id, lambda: _commit(request, call), lambda code: refuse(request, call.version, code)
     )
@@ -43,7 +53,7 @@ def _commit(request: messages.OffsetCommitRequest, call: Call) -> messages.Offse
     offsets: dict[TopicPartition, CommittedOffset] = {}
     response = messages.OffsetCommitResponse()
     for wanted in request.topics:
-        topic, missing = find_topic(call, wanted.name, wanted.topic_id)
+        topic, missing = find_topic(call, wanted.name, wanted.topic_id, AclOperation.READ)
         answer = messages.OffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id)
         response.topics.append(answer)
         for one in wanted.partitions:
@@ -64,7 +74,7 @@ def _commit(request: messages.OffsetCommitRequest, call: Call) -> messages.Offse
 
 def _partitions(request: messages.OffsetCommitRequest, call: Call) -> Iterator[TopicPartition]:
     for wanted in request.topics:
-        topic, _ = find_topic(call, wanted.name, wanted.topic_id)
+        topic, _ = find_topic(call, wanted.name, wanted.topic_id, AclOperation.READ)
         if topic is not None:
             yield from (TopicPartition(topic.name, one.partition_index) for one in wanted.partitions)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import ClassicGroup
+from aiokwire.broker.handlers._shared import narrowed, split_topics, with_topics
+from aiokwire.broker.security import AclOperation
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import offset_delete as messages
@@ -15,6 +17,14 @@ from aiokwire.types import TopicPartition
 
 def handle(request: messages.OffsetDeleteRequest, call: Call) -> MaybeAwaitable[messages.OffsetDeleteResponse]:
     """Respond at once if the log of the offsets is ready."""
+    if call.state.authorizer is not None:
+        allowed, denied = split_topics(call, AclOperation.READ, request.topics)
+        if denied:
+            return with_topics(_handle(narrowed(request, allowed), call), [_denied_topic(one) for one in denied])
+    return _handle(request, call)
+
+
+def _handle(request: messages.OffsetDeleteRequest, call: Call) -> MaybeAwaitable[messages.OffsetDeleteResponse]:
     group = call.state.groups.find(request.group_id)
     if group is None:
         return _refusal(call.state.groups.load_fault(request.group_id) or ErrorCode.GROUP_ID_NOT_FOUND)
@@ -45,6 +55,17 @@ def _delete(request: messages.OffsetDeleteRequest, call: Call) -> messages.Offse
             )
     call.state.offsets.delete(request.group_id, gone, wall_ms())
     return response
+
+
+def _denied_topic(topic: messages.OffsetDeleteRequestTopic) -> messages.OffsetDeleteResponseTopic:
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return messages.OffsetDeleteResponseTopic(
+        name=topic.name,
+        partitions=[
+            messages.OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=code)
+            for one in topic.partitions
+        ],
+    )
 
 
 def _refusal(code: ErrorCode) -> messages.OffsetDeleteResponse:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import find_topic, group_fault
 from aiokwire.broker.offsets import CommittedOffset
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import offset_fetch as messages
@@ -42,7 +43,7 @@ def handle(request: messages.OffsetFetchRequest, call: Call) -> messages.OffsetF
         return messages.OffsetFetchResponse(
             groups=[_group(group, call, stable=request.require_stable) for group in request.groups]
         )
-    code = call.state.groups.load_fault(request.group_id)
+    code = _group_denial(call, request.group_id) or call.state.groups.load_fault(request.group_id)
     if code is not ErrorCode.NONE:
         return refuse(request, call.version, code)
     wanted = (
@@ -100,12 +101,32 @@ def refuse(request: messages.OffsetFetchRequest, version: int, code: ErrorCode) 
 def _look_up(call: Call, group_id: str, wanted: list[TopicPartition] | None, *, stable: bool) -> list[Found]:
     committed = call.state.offsets.of_group(group_id)
     unstable = call.state.offsets.pending(group_id) if stable else set()
+    asked = sorted(committed.keys() | unstable) if wanted is None else wanted
+    denied: set[str] = set()
+    if call.state.authorizer is not None:
+        denied = _denied_topics(call, asked, is_asked=wanted is not None)
+    if wanted is None:
+        asked = [tp for tp in asked if tp.topic not in denied]
     return [
-        Found(tp, NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        Found(tp, NOTHING, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if tp.topic in denied
+        else Found(tp, NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         if tp in unstable
         else Found(tp, committed.get(tp, NOTHING), ErrorCode.NONE)
-        for tp in (sorted(committed.keys() | unstable) if wanted is None else wanted)
+        for tp in asked
     ]
+
+
+def _denied_topics(call: Call, asked: list[TopicPartition], *, is_asked: bool) -> set[str]:
+    operation, kind = AclOperation.DESCRIBE, ResourceType.TOPIC
+    topics = {tp.topic for tp in asked}
+    return {name for name in topics if not call.is_allowed(operation, kind, name, is_asked=is_asked)}
+
+
+def _group_denial(call: Call, group_id: str) -> ErrorCode:
+    if call.is_allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+        return ErrorCode.NONE
+    return ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 def _by_topic(found: Iterable[Found]) -> list[tuple[str, list[Found]]]:
@@ -114,8 +135,10 @@ def _by_topic(found: Iterable[Found]) -> list[tuple[str, list[Found]]]:
 
 def _group(group: messages.OffsetFetchRequestGroup, call: Call, *, stable: bool) -> messages.OffsetFetchResponseGroup:
     answer = messages.OffsetFetchResponseGroup(group_id=group.group_id)
-    code = group_fault(call, group.group_id) or call.state.groups.fetch_fault(
-        group.group_id, group.member_id, group.member_epoch
+    code = (
+        _group_denial(call, group.group_id)
+        or group_fault(call, group.group_id)
+        or call.state.groups.fetch_fault(group.group_id, group.member_id, group.member_epoch)
     )
     if code is not ErrorCode.NONE:
         answer.error_code = code
@@ -128,7 +151,7 @@ def _group(group: messages.OffsetFetchRequestGroup, call: Call, *, stable: bool)
                 answer.topics.append(_topic(name, topic_id, rows, call.version))
         return answer
     for wanted in group.topics:
-        found, code = find_topic(call, wanted.name, wanted.topic_id)
+        found, code = find_topic(call, wanted.name, wanted.topic_id, AclOperation.DESCRIBE)
         if call.version >= IDS_SINCE and found is None:
             rows = [Found(TopicPartition("", index), NOTHING, code) for index in wanted.partition_indexes]
         else:

@@ -10,20 +10,29 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import epoch_fault, partition_fault
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import offset_for_leader_epoch as messages
 
 
 def handle(request: messages.OffsetForLeaderEpochRequest, call: Call) -> messages.OffsetForLeaderEpochResponse:
     """Respond at once."""
+    sees_all = call.is_allowed_in_cluster(AclOperation.CLUSTER_ACTION, is_asked=False)
     return messages.OffsetForLeaderEpochResponse(
         topics=[
             messages.OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_partition(call, topic.topic, wanted) for wanted in topic.partitions]
+                topic=topic.topic,
+                partitions=[_partition(call, topic.topic, wanted) for wanted in topic.partitions]
+                if sees_all or call.is_allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.topic)
+                else [_denied(wanted) for wanted in topic.partitions],
             )
             for topic in request.topics
         ]
     )
+
+
+def _denied(wanted: messages.OffsetForLeaderPartition) -> messages.EpochEndOffset:
+    return messages.EpochEndOffset(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, partition=wanted.partition)
 
 
 def _partition(call: Call, name: str, wanted: messages.OffsetForLeaderPartition) -> messages.EpochEndOffset:

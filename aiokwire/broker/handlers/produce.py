@@ -26,6 +26,7 @@ from aiokwire.broker.dispatch import Call, CloseConnection, MaybeAwaitable
 from aiokwire.broker.handlers._hints import produce_hints
 from aiokwire.broker.handlers._shared import find_topic, partition_fault
 from aiokwire.broker.log import PartitionLog
+from aiokwire.broker.security import AclOperation, ResourceType
 from aiokwire.broker.topics import Partition, Topic, TopicRules
 from aiokwire.broker.transactions import Identity
 from aiokwire.broker.validation import QUICK_RECORDS, Checked, Heavy, RejectedRecords, check_batches, check_usual, weigh
@@ -64,8 +65,36 @@ def handle(
     request: messages.ProduceRequest, call: Call
 ) -> messages.ProduceResponse | Awaitable[messages.ProduceResponse | None] | None:
     """Respond at once if no flush is needed and the checks are quick."""
+    if call.state.authorizer is not None and not _may_write_transaction(request, call):
+        return _answer(request, _refusal(request, call, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     result = _handle_in_slices(request, call) if _is_large(request) else _handle_slice(request, call)
     return _answer(request, result) if isinstance(result, messages.ProduceResponse) else _answer_later(request, result)
+
+
+def _may_write_transaction(request: messages.ProduceRequest, call: Call) -> bool:
+    """Return whether no batch is of a transaction, or the client may write to this one."""
+    if not any(_is_transactional(one.records) for topic in request.topic_data for one in topic.partition_data):
+        return True
+    name = request.transactional_id
+    return name is not None and call.is_allowed(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+
+
+def _refusal(request: messages.ProduceRequest, call: Call, code: ErrorCode) -> messages.ProduceResponse:
+    return messages.ProduceResponse(
+        responses=[
+            messages.TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_fault(call, one.index, code, None) for one in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+def _is_transactional(records: Buffer | None) -> bool:
+    """Return whether the first batch has format 2 and the transactional bit of its attributes."""
+    return records is not None and len(records) > 22 and records[16] == 2 and bool(records[22] & 0x10)
 
 
 # --- slices -----------------------------------------------------------------------------------------------------------
@@ -215,7 +244,7 @@ def _continue(
 
 
 def _find(wanted: messages.TopicProduceData, call: Call) -> Target:
-    topic, code = find_topic(call, wanted.name, wanted.topic_id)
+    topic, code = find_topic(call, wanted.name, wanted.topic_id, AclOperation.WRITE)
     if topic is None:
         return Target(wanted, None, [], code, [])
     partitions = [topic.partition(one.index) for one in wanted.partition_data]

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import Committer, too_long
-from aiokwire.broker.handlers._shared import offset_fault
+from aiokwire.broker.handlers._shared import narrowed, offset_fault, split_topics, with_topics
 from aiokwire.broker.offsets import CommittedOffset
+from aiokwire.broker.security import AclOperation
 from aiokwire.broker.transactions import Identity
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
@@ -31,6 +32,15 @@ def handle(request: messages.TxnOffsetCommitRequest, call: Call) -> MaybeAwaitab
     code = _request_fault(request)
     if code is not ErrorCode.NONE:
         return refuse(request, call.version, code)
+    if call.state.authorizer is not None:
+        allowed, denied = split_topics(call, AclOperation.READ, request.topics)
+        if denied:
+            rows = refuse(narrowed(request, denied), call.version, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            return with_topics(_handle(narrowed(request, allowed), call), rows.topics) if allowed else rows
+    return _handle(request, call)
+
+
+def _handle(request: messages.TxnOffsetCommitRequest, call: Call) -> MaybeAwaitable[messages.TxnOffsetCommitResponse]:
     return call.state.groups.run(
         request.group_id, lambda: _stage(request, call), lambda code: refuse(request, call.version, code)
     )

@@ -9,6 +9,7 @@ Version notes:
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.clock import wall_ms
@@ -22,6 +23,17 @@ logger = logging.getLogger(__name__)
 
 def handle(request: messages.WriteTxnMarkersRequest, call: Call) -> messages.WriteTxnMarkersResponse:
     """Respond at once."""
+    return _response(request, lambda marker, tp: _write(marker, tp, call))
+
+
+def refuse(request: messages.WriteTxnMarkersRequest, version: int, code: ErrorCode) -> messages.WriteTxnMarkersResponse:
+    """Return an error for each partition."""
+    return _response(request, lambda marker, tp: code)
+
+
+def _response(
+    request: messages.WriteTxnMarkersRequest, code_of: Callable[[messages.WritableTxnMarker, TopicPartition], ErrorCode]
+) -> messages.WriteTxnMarkersResponse:
     return messages.WriteTxnMarkersResponse(
         markers=[
             messages.WritableTxnMarkerResult(
@@ -32,7 +44,7 @@ def handle(request: messages.WriteTxnMarkersRequest, call: Call) -> messages.Wri
                         partitions=[
                             messages.WritableTxnMarkerPartitionResult(
                                 partition_index=index,
-                                error_code=_write(marker, TopicPartition(topic.name, index), call),
+                                error_code=code_of(marker, TopicPartition(topic.name, index)),
                             )
                             for index in topic.partition_indexes
                         ],
