@@ -9,6 +9,10 @@ jwt          JSON web tokens                    client        what connections s
 tls          contexts of both sides
 keystores    keys and certificates from files   certificates  an authority for development
 tls_errors   what a failed handshake means      certificate_info, cipher_suites: names
+oidc         token endpoints                    http          small bounded requests
+assertion    of the JWT bearer grant            gssapi        Kerberos
+token_validation  access tokens at the broker
+aws_msk_iam  Amazon MSK's mechanism             aws_credentials  from the environment
 
 Used by `aiokwire.net` and the clients above it, and by the embedded broker.
 """
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
         TlsOptions as TlsOptions,
     )
     from aiokwire.security.tls_errors import explain_tls_error as explain_tls_error, is_final as is_final
+    from aiokwire.security.token_validation import JwksKeys as JwksKeys, TokenValidator as TokenValidator
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         globals(),
@@ -80,5 +85,6 @@ else:
             "security.secret": "Secret random_bytes random_text",
             "security.tls": "ClientAuth ClientTls ServerTls TlsOptions",
             "security.tls_errors": "explain_tls_error is_final",
+            "security.token_validation": "JwksKeys TokenValidator",
         },
     )

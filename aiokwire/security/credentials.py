@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
 import random
 import threading
 from collections.abc import Awaitable, Callable
@@ -97,6 +98,12 @@ class Shared(Generic[T]):
         """Fetch at the next `get`: the broker refused the value."""
         with self._lock:
             self._current = None
+
+    def expire(self) -> None:
+        """Fetch at the next `get`, but keep the value for the case that this fails."""
+        with self._lock:
+            if self._current is not None:
+                self._current = self._current._replace(refresh_at=-math.inf)
 
     async def _fly(self, flight: _Flight[T], previous: Fetched[T] | None) -> T:
         error: KafkaError | None = None

@@ -10,15 +10,20 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from aiokwire.clock import wall_ms
 from aiokwire.errors import AuthenticationFailed, ConfigurationError
+from aiokwire.security.config import SaslClientFactory, SecurityConfig
 from aiokwire.security.credentials import ASK_INTERVAL, Fetched, Provider, RefreshPolicy, Shared
+from aiokwire.security.jwt import MAX_SKEW, expiry_of, time_of, unverified_claims
 from aiokwire.security.plain import PlainClient
 from aiokwire.security.sasl import OAuthToken, SaslClient, UserPassword
 from aiokwire.security.scram import HASHES, SaltedPasswords, ScramClient
 from aiokwire.security.secret import Secret
+from aiokwire.threads import run_in_thread
+
+T = TypeVar("T")
 
 NewClient = Callable[[str], Awaitable[SaslClient]]
 
@@ -53,63 +58,50 @@ class Login:
         return f"<Login {self.mechanism}>"
 
 
-def new_login(config: Any) -> Login:
-    """Return the login of a client's options (`SecurityConfig`).
+def new_login(config: SecurityConfig) -> Login:
+    """Return the login of a client's options.
 
     Raises: ConfigurationError: the mechanism is unknown, or its package is not installed.
     """
-    mechanism = config.sasl_mechanism
-    if config.sasl_client_factory is not None:
-        return _with_factory(config)
+    mechanism = config.sasl_mechanism or ""
+    factory = config.sasl_client_factory
+    if factory is not None:
+        return _with_factory(mechanism, factory)
     if mechanism == "PLAIN":
-        return _with_password(config, PlainClient)
+        return _with_password(config, mechanism, PlainClient)
     if mechanism in HASHES:
-        return _scram(config)
-    others = {"OAUTHBEARER": _oauthbearer}
-    if mechanism not in others:
-        known = ", ".join(["PLAIN", *HASHES, *others])
-        raise ConfigurationError(f"sasl_mechanism={mechanism!r} is unknown: use one of {known}, or sasl_client_factory")
-    return others[mechanism](config)
+        cache, is_token = SaltedPasswords(), config.sasl_delegation_token
+        return _with_password(
+            config, mechanism, lambda found: ScramClient(mechanism, found, is_token=is_token, cache=cache)
+        )
+    return {"OAUTHBEARER": _oauthbearer, "GSSAPI": _kerberos, "AWS_MSK_IAM": _aws}[mechanism](config)
 
 
-def _with_factory(config: Any) -> Login:
+def _with_factory(mechanism: str, factory: SaslClientFactory) -> Login:
     async def new_client(host: str) -> SaslClient:
-        client: SaslClient = config.sasl_client_factory(host)
-        return client
+        return factory(host)
 
-    return Login(config.sasl_mechanism, new_client)
+    return Login(mechanism, new_client)
 
 
 # --- user and password ------------------------------------------------------------------------------------------------
 
 
-def _scram(config: Any) -> Login:
-    cache = SaltedPasswords()
-    return _with_password(
-        config,
-        lambda credentials: ScramClient(
-            config.sasl_mechanism, credentials, is_token=bool(config.sasl_delegation_token), cache=cache
-        ),
-    )
-
-
-def _with_password(config: Any, build: Callable[[UserPassword], SaslClient]) -> Login:
+def _with_password(config: SecurityConfig, mechanism: str, build: Callable[[UserPassword], SaslClient]) -> Login:
     shared = _changing_password(config)
-    if shared is None:
-        fixed = UserPassword(config.sasl_plain_username or "", Secret(config.sasl_plain_password or ""))
 
-        async def new_client(_host: str) -> SaslClient:
-            return build(fixed)
+    async def new_client(_host: str) -> SaslClient:
+        return build(_fixed_password(config) if shared is None else await shared.get())
 
-        return Login(config.sasl_mechanism, new_client)
-
-    async def new_client_of_shared(_host: str) -> SaslClient:
-        return build(await shared.get())
-
-    return Login(config.sasl_mechanism, new_client_of_shared, shared)
+    return Login(mechanism, new_client, shared)
 
 
-def _changing_password(config: Any) -> Shared[UserPassword] | None:
+def _fixed_password(config: SecurityConfig) -> UserPassword:
+    password = config.sasl_plain_password
+    return UserPassword(config.sasl_plain_username or "", Secret("" if callable(password) else password or ""))
+
+
+def _changing_password(config: SecurityConfig) -> Shared[UserPassword] | None:
     """Return credentials that a function supplies, None if they are fixed."""
     if config.sasl_credentials_provider is not None:
         provider = Provider[Any](config.sasl_credentials_provider, option="sasl_credentials_provider")
@@ -146,7 +138,7 @@ def as_credentials(found: object) -> UserPassword:
 # --- tokens -----------------------------------------------------------------------------------------------------------
 
 
-def _oauthbearer(config: Any) -> Login:
+def _oauthbearer(config: SecurityConfig) -> Login:
     from aiokwire.security.oauthbearer import OAuthBearerClient
 
     shared = Shared(_token_source(config), what="the OAuth token")
@@ -154,30 +146,45 @@ def _oauthbearer(config: Any) -> Login:
     async def new_client(_host: str) -> SaslClient:
         return OAuthBearerClient(await shared.get())
 
-    return Login(config.sasl_mechanism, new_client, shared)
+    return Login("OAUTHBEARER", new_client, shared)
 
 
-def _token_source(config: Any) -> Callable[[], Awaitable[Fetched[OAuthToken]]]:
+def _token_source(config: SecurityConfig) -> Callable[[], Awaitable[Fetched[OAuthToken]]]:
     """Return the function that fetches a token, with the time of its refresh."""
-    source = config.sasl_oauth_token_provider
-    if source is None:
-        raise ConfigurationError("OAUTHBEARER needs sasl_oauth_token_provider or sasl_oauthbearer_token_endpoint_url")
-    function = getattr(source, "token", source)
-    provider = Provider[Any](function, option="sasl_oauth_token_provider")
+    request = _token_request(config)
     policy, rng = refresh_policy(config), random.Random()
 
     async def fetch() -> Fetched[OAuthToken]:
-        token = as_token(await provider.call(), _extensions(config, source))
-        now = wall_ms() / 1000
-        check_times(token, now)
-        if token.expires_at == math.inf:  # unknown: as with passwords, ask for each login
-            return Fetched(token, now + ASK_INTERVAL, now + ASK_INTERVAL)
-        return Fetched(token, policy.refresh_at(now, token.expires_at, rng), token.expires_at)
+        token = await request()
+        check_times(token, wall_ms() / 1000)
+        return fetched_until(token, token.expires_at, policy, rng)
 
     return fetch
 
 
-def refresh_policy(config: Any) -> RefreshPolicy:
+def _token_request(config: SecurityConfig) -> Callable[[], Awaitable[OAuthToken]]:
+    """Return the function that asks the user's provider or the token endpoint for a token."""
+    source: Any = config.sasl_oauth_token_provider
+    if source is not None:
+        provider = Provider[Any](getattr(source, "token", source), option="sasl_oauth_token_provider")
+
+        async def ask() -> OAuthToken:
+            return as_token(await provider.call(), _extensions(config, source))
+
+        return ask
+    if config.sasl_oauthbearer_token_endpoint_url is None:
+        raise ConfigurationError("OAUTHBEARER needs sasl_oauth_token_provider or sasl_oauthbearer_token_endpoint_url")
+    from aiokwire.security.oidc import TokenEndpoint
+
+    endpoint = TokenEndpoint(config)
+
+    async def request() -> OAuthToken:
+        return as_token(await endpoint.token(), _extensions(config, None))
+
+    return request
+
+
+def refresh_policy(config: SecurityConfig) -> RefreshPolicy:
     """Return the policy of `sasl_login_refresh_*`."""
     return RefreshPolicy(
         config.sasl_login_refresh_window_factor,
@@ -186,7 +193,7 @@ def refresh_policy(config: Any) -> RefreshPolicy:
     )
 
 
-def _extensions(config: Any, source: object) -> dict[str, str]:
+def _extensions(config: SecurityConfig, source: object) -> dict[str, str]:
     """Return the SASL extensions of the options and of a token provider such as aiokafka's."""
     configured = config.sasl_oauthbearer_extensions or {}
     if isinstance(configured, str):
@@ -219,29 +226,72 @@ def as_token(found: object, extensions: Mapping[str, str] | None = None) -> OAut
     return token._replace(extensions={**(extensions or {}), **token.extensions})
 
 
-def expiry_of(token: Secret) -> float:
-    """Return the claim `exp` of a JWT, math.inf if the token is not a JWT or has none."""
-    from aiokwire.security.jwt import unverified_claims
-
-    expires_at = unverified_claims(token).get("exp")
-    return float(expires_at) if isinstance(expires_at, int | float) else math.inf
-
-
 def check_times(token: OAuthToken, now: float) -> None:
     """Check that a token is valid now; a broker with the right time would refuse it.
 
     Raises: AuthenticationFailed: it has expired, or is not valid yet: a clock is wrong.
     """
-    from aiokwire.security.jwt import MAX_SKEW, unverified_claims
-
     if token.expires_at <= now:
         raise AuthenticationFailed(
             f"the OAuth token expired {now - token.expires_at:.0f} s before it arrived: the clock of this host or of "
             "the token's issuer is wrong, or the token provider returns an old token"
         )
-    starts = unverified_claims(token.value).get("nbf")
-    if isinstance(starts, int | float) and starts > now + MAX_SKEW:
+    starts = time_of(unverified_claims(token.value), "nbf")
+    if starts is not None and starts > now + MAX_SKEW:
         raise AuthenticationFailed(
             f"the OAuth token becomes valid in {starts - now:.0f} s only: the clock of this host or of the token's "
             "issuer is wrong"
         )
+
+
+# --- Kerberos and AWS -------------------------------------------------------------------------------------------------
+
+
+def _kerberos(config: SecurityConfig) -> Login:
+    from aiokwire.security.gssapi import GssapiClient, KerberosOptions, require_gssapi
+
+    require_gssapi()
+    options = KerberosOptions(
+        config.sasl_kerberos_service_name,
+        config.sasl_kerberos_domain_name or "",
+        config.sasl_kerberos_keytab or "",
+        config.sasl_kerberos_principal or "",
+    )
+
+    async def new_client(host: str) -> SaslClient:
+        return GssapiClient(host, options)
+
+    return Login("GSSAPI", new_client)
+
+
+def _aws(config: SecurityConfig) -> Login:
+    from aiokwire.security.aws_credentials import AwsCredentials, find_credentials, find_region
+    from aiokwire.security.aws_msk_iam import AwsMskIamClient, region_of
+
+    profile, policy, rng = config.sasl_aws_profile or "", refresh_policy(config), random.Random()
+
+    async def fetch() -> Fetched[AwsCredentials]:
+        if config.sasl_aws_access_key_id:
+            secret, token = config.sasl_aws_secret_access_key or "", config.sasl_aws_session_token or ""
+            fixed = AwsCredentials(config.sasl_aws_access_key_id, Secret(secret), Secret(token))
+            return Fetched(fixed, math.inf, math.inf)
+        found = await run_in_thread(find_credentials, profile)
+        return fetched_until(found, found.expires_at, policy, rng)
+
+    shared = Shared(fetch, what="the AWS credentials")
+
+    async def new_client(host: str) -> SaslClient:
+        region = config.sasl_aws_region or region_of(host) or await run_in_thread(find_region, profile)
+        if not region:
+            raise AuthenticationFailed(f"AWS_MSK_IAM: the region of {host} is unknown: set sasl_aws_region")
+        return AwsMskIamClient(host, region, await shared.get())
+
+    return Login("AWS_MSK_IAM", new_client, shared)
+
+
+def fetched_until(value: T, expires_at: float, policy: RefreshPolicy, rng: random.Random) -> Fetched[T]:
+    """Return a value with the time of its refresh; without a known expiry, it is soon."""
+    now = wall_ms() / 1000
+    if expires_at == math.inf:
+        return Fetched(value, now + ASK_INTERVAL, now + ASK_INTERVAL)
+    return Fetched(value, policy.refresh_at(now, expires_at, rng), expires_at)

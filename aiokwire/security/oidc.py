@@ -1,0 +1,147 @@
+"""Requests tokens from an OpenID provider: client credentials (KIP-768), JWT bearer (KIP-1139)."""
+
+from __future__ import annotations
+
+import base64
+import math
+import random
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlencode
+
+import anyio
+
+from aiokwire.backoff import Backoff
+from aiokwire.clock import wall_ms
+from aiokwire.errors import AuthenticationFailed, ConfigurationError, ConnectionFailed
+from aiokwire.security.assertion import AssertionSource
+from aiokwire.security.config import SecurityConfig
+from aiokwire.security.http import HttpOptions, HttpResponse, check_url, request, shown
+from aiokwire.security.jwt import MAX_TOKEN, expiry_of
+from aiokwire.security.sasl import OAuthToken
+from aiokwire.security.secret import Secret
+from aiokwire.threads import run_in_thread
+
+JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+RETRIED: Final = frozenset({408, 425, 429})  # with all of 5xx
+
+NewForm = Callable[[], tuple[dict[str, str], dict[str, str]]]
+
+
+class TokenEndpoint:
+    """Requests tokens, by the options `sasl_oauthbearer_*` and `sasl_login_*`."""
+
+    def __init__(self, config: SecurityConfig, *, rng: random.Random | None = None) -> None:
+        """Raises: ConfigurationError: an option is missing, or the address is not https."""
+        self._url = config.sasl_oauthbearer_token_endpoint_url or ""
+        check_url(self._url)
+        self._form = _form_of(config)
+        self._options = HttpOptions(
+            config.sasl_login_connect_timeout_ms / 1000, config.sasl_login_read_timeout_ms / 1000
+        )
+        self._retry_initial = config.sasl_login_retry_backoff_ms / 1000
+        self._retry_max = config.sasl_login_retry_backoff_max_ms / 1000
+        self._rng = rng or random.Random()
+
+    async def token(self) -> OAuthToken:
+        """Request a token; retry what may pass, in total for `sasl_login_retry_backoff_max_ms`.
+
+        Raises:
+            AuthenticationFailed: the provider refuses the client.
+            ConnectionFailed: the provider cannot be reached, or fails.
+        """
+        backoff = Backoff(self._retry_initial, self._retry_max, rng=self._rng)
+        started = anyio.current_time()
+        while True:
+            try:
+                return await run_in_thread(self._request)
+            except ConnectionFailed as error:
+                delay = backoff.next()
+                elapsed = anyio.current_time() - started
+                if elapsed + delay > self._retry_max:
+                    raise ConnectionFailed(
+                        f"no OAuth token after {backoff.attempts} attempts in {elapsed:.1f} s: {error}", stage="sasl"
+                    ) from error
+            await anyio.sleep(delay)
+
+    def _request(self) -> OAuthToken:
+        """Send one request; blocks."""
+        form, headers = self._form()
+        headers |= {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+        response = request("POST", self._url, headers=headers, body=urlencode(form).encode(), options=self._options)
+        if response.status != 200:
+            raise _failure(self._url, response)
+        return token_of(response, self._url)
+
+
+def _form_of(config: SecurityConfig) -> NewForm:
+    """Return the function that builds a request's form and headers."""
+    scope = {"scope": config.sasl_oauthbearer_scope} if config.sasl_oauthbearer_scope else {}
+    if config.sasl_oauthbearer_grant == "jwt-bearer":
+        source = AssertionSource(config)
+        return lambda: ({"grant_type": JWT_BEARER, "assertion": source.assertion().reveal()} | scope, {})
+    client_id = config.sasl_oauthbearer_client_credentials_client_id
+    secret = Secret(config.sasl_oauthbearer_client_credentials_client_secret or "")
+    if not client_id or not secret:
+        raise ConfigurationError(
+            "sasl_oauthbearer_token_endpoint_url needs sasl_oauthbearer_client_credentials_client_id and "
+            "sasl_oauthbearer_client_credentials_client_secret, or sasl_oauthbearer_grant='jwt-bearer'"
+        )
+
+    def form() -> tuple[dict[str, str], dict[str, str]]:
+        # Not URL-encoded, as Kafka's client: providers accept that.
+        basic = base64.b64encode(f"{client_id}:{secret.reveal()}".encode()).decode()
+        return {"grant_type": "client_credentials"} | scope, {"Authorization": f"Basic {basic}"}
+
+    return form
+
+
+def token_of(response: HttpResponse, url: str) -> OAuthToken:
+    """Return the token of a response (RFC 6749, section 5.1).
+
+    Raises: ConnectionFailed: the response is not what the RFC defines.
+    """
+    try:
+        found = response.json()
+        value = found["access_token"]
+    except (ValueError, KeyError) as error:
+        raise ConnectionFailed(
+            f"{shown(url)}: the response is not JSON with an access_token: is this the token endpoint?", stage="sasl"
+        ) from error
+    if not isinstance(value, str) or not value or len(value) > MAX_TOKEN:
+        raise ConnectionFailed(
+            f"{shown(url)}: the access_token is not a text of at most {MAX_TOKEN} bytes", stage="sasl"
+        )
+    token = Secret(value)
+    return OAuthToken(token, min(expiry_of(token), wall_ms() / 1000 + _seconds(found.get("expires_in"))))
+
+
+def _seconds(expires_in: object) -> float:
+    """Return the lifetime; some providers send it as text."""
+    try:
+        return float(expires_in)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.inf
+
+
+def _failure(url: str, response: HttpResponse) -> AuthenticationFailed | ConnectionFailed:
+    reason = f"{shown(url)} responded with status {response.status}{_described(response)}"
+    if response.status >= 500 or response.status in RETRIED:
+        return ConnectionFailed(reason, stage="sasl")
+    advice = {
+        400: "check the grant, the scope and the client's permissions at the provider",
+        401: "check the client id and the client secret, or the assertion's key and claims",
+        403: "the provider does not allow this client to request tokens",
+        404: "check the path of sasl_oauthbearer_token_endpoint_url",
+    }.get(response.status, "check sasl_oauthbearer_token_endpoint_url")
+    return AuthenticationFailed(f"{reason}: {advice}")
+
+
+def _described(response: HttpResponse) -> str:
+    """Return error and error_description (RFC 6749, section 5.2)."""
+    try:
+        found = response.json()
+    except ValueError:
+        return ""
+    texts = [str(found[name])[:200] for name in ("error", "error_description") if found.get(name)]
+    return f" ({': '.join(texts)})" if texts else ""
