@@ -67,6 +67,7 @@ class Broker:
         storage: Storage | None = None,
         rng: random.Random | None = None,
         users: Mapping[str, str | Secret] | None = None,
+        data_dir_mode: int = 0o700,
         **configs: Unpack[BrokerOptions],
     ) -> None:
         """`advertised` is the address that clients receive if it differs from `listen`; `storage`
@@ -74,7 +75,7 @@ class Broker:
         at its own port. The last `journal` requests are kept for tests. `apply_retention` ends the
         hold on adopted topics whose configs were not found. `users` are the passwords of users who
         may log in, besides stored ones. `listeners`, a list of `Listener` or Kafka's text, replaces
-        `listen`.
+        `listen`. `data_dir_mode`: permissions of new directories and (without execution) files.
 
         Raises: ConfigurationError: an unknown option, with the nearest valid name, or a bad value.
         """
@@ -93,7 +94,7 @@ class Broker:
         for name, partitions in self._wanted.items():
             _check_new_topic(name, partitions)
         if storage is None:
-            storage = DiskStorage(data_dir) if data_dir is not None else MemoryStorage()
+            storage = DiskStorage(data_dir, mode=data_dir_mode) if data_dir is not None else MemoryStorage()
         self._storage = storage
         defaults: dict[str, object] = {
             "node_id": node_id,

@@ -262,7 +262,9 @@ class Listeners:
         self._listeners = list(listeners)
         for listener in listeners:
             self._check_ports(f"listener {listener.name}", listener.endpoint)
-            self._security[listener.name] = security_of(listener, self._state)
+            security = self._security[listener.name] = security_of(listener, self._state)
+            if security.tls is not None:
+                await security.tls.fresh_context()  # now: a broker with a wrong certificate must not start
         for listener in listeners:
             host, port = listener.endpoint
             for number, node in enumerate(self._state.nodes):

@@ -23,6 +23,9 @@ Buffer = bytes | bytearray | memoryview
 # the time on ext4. More threads gain nothing.
 SYNC_THREADS = 16
 
+# How files are opened: a link in the data directory must not lead out of it.
+_FILE = os.O_CLOEXEC | os.O_NOFOLLOW
+
 # Flushes content and size, but no timestamps; macOS does not have it.
 _sync_content: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
@@ -151,6 +154,8 @@ def storage_error(what: str, path: str, error: OSError) -> StorageError:
     hint = ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         hint = "; stored records are safe, and writes work again once there is room"
+    elif error.errno == errno.ELOOP:
+        hint = "; the files of a data directory must not be symbolic links: replace the link by the file"
     return StorageError(f"cannot {what} {path}: {error.strerror or error}{hint}")
 
 
@@ -196,8 +201,11 @@ class DiskFile:
 class DiskStorage:
     """A data directory, locked by one broker at a time; the process's end releases the lock."""
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Path, *, mode: int = 0o700) -> None:
+        """`mode`: permissions of new directories; new files have the same without execution."""
         self.root = str(root)
+        self._mode = mode
+        self._file_mode = mode & 0o666
         self._lock_fd = -1
 
     def __repr__(self) -> str:
@@ -208,8 +216,8 @@ class DiskStorage:
 
     def lock(self) -> None:
         with _mapped("use the data directory", self.root):
-            os.makedirs(self.root, exist_ok=True)
-            fd = os.open(self._at(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            os.makedirs(self.root, self._mode, exist_ok=True)
+            fd = os.open(self._at(".lock"), os.O_RDWR | os.O_CREAT | _FILE, self._file_mode)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -229,18 +237,18 @@ class DiskStorage:
 
     def open(self, path: str) -> DiskFile:
         with _mapped("open", self._at(path)):
-            return DiskFile(os.open(self._at(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), self._at(path))
+            return DiskFile(os.open(self._at(path), os.O_RDWR | os.O_CREAT | _FILE, self._file_mode), self._at(path))
 
     def read(self, path: str) -> bytes | None:
-        with self._reading(path, "read") as fd:
+        with self._reading(path, "read", _FILE) as fd:
             return None if fd is None else os.pread(fd, os.fstat(fd).st_size, 0)
 
     @contextlib.contextmanager
-    def _reading(self, path: str, what: str) -> Iterator[int | None]:
+    def _reading(self, path: str, what: str, flags: int) -> Iterator[int | None]:
         """Open a file to do `what` with it; None if it does not exist."""
         fd = None
         with _mapped("open", self._at(path)), contextlib.suppress(FileNotFoundError):
-            fd = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(self._at(path), os.O_RDONLY | flags)
         try:
             with _mapped(what, self._at(path)):
                 yield fd
@@ -250,7 +258,7 @@ class DiskStorage:
 
     def write(self, path: str, data: Buffer) -> None:
         with _mapped("write", self._at(path)):
-            fd = os.open(self._at(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            fd = os.open(self._at(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FILE, self._file_mode)
             try:
                 written = 0
                 while written < len(data):
@@ -259,10 +267,10 @@ class DiskStorage:
                 os.close(fd)
 
     def sync(self, path: str) -> None:
-        self._sync(path, _sync_content)
+        self._sync(path, _sync_content, _FILE)
 
     def sync_directory(self, path: str) -> None:
-        self._sync(path, os.fsync)
+        self._sync(path, os.fsync, os.O_CLOEXEC)  # the data directory itself may be a link
 
     def sync_all(self, paths: Sequence[str]) -> None:
         self._for_each(self.sync, paths)
@@ -276,8 +284,8 @@ class DiskStorage:
         if errors:
             raise errors[0]
 
-    def _sync(self, path: str, flush: Callable[[int], None]) -> None:
-        with self._reading(path, "flush") as fd:
+    def _sync(self, path: str, flush: Callable[[int], None], flags: int) -> None:
+        with self._reading(path, "flush", flags) as fd:
             if fd is not None:
                 flush(fd)
 
@@ -299,7 +307,7 @@ class DiskStorage:
 
     def make_directory(self, path: str) -> None:
         with _mapped("create", self._at(path)):
-            os.makedirs(self._at(path), exist_ok=True)
+            os.makedirs(self._at(path), self._mode, exist_ok=True)
 
     def delete_directory(self, path: str) -> None:
         import shutil  # here, because it loads every compression library of Python: 3 ms of the broker's start

@@ -175,9 +175,7 @@ def _tls(listener: Listener, state: BrokerState) -> ServerTls:
 
     options = listener.tls or tls_options_of(state.configs.static)
     auth: Any = listener.client_auth or (state.configs.text("ssl.client.auth") or "none").lower()
-    tls = ServerTls(options, auth)
-    tls.context()  # now: a broker with a wrong certificate must not start
-    return tls
+    return ServerTls(options, auth)
 
 
 def tls_options_of(configs: Mapping[str, str]) -> TlsOptions:

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import random
+import stat
 from pathlib import Path
 
 import pytest
@@ -164,3 +165,45 @@ def test_memory_knows_when_a_file_was_written(locked: Storage) -> None:
 def test_the_repr_of_a_storage_shows_its_place(tmp_path: Path) -> None:
     assert repr(DiskStorage(tmp_path)) == f"<DiskStorage {tmp_path}>"
     assert repr(MemoryStorage()) == "<MemoryStorage 0 files>"
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize(("mode", "files"), [(0o700, 0o600), (0o750, 0o640)])
+def test_new_files_and_directories_are_private_unless_another_mode_is_given(
+    tmp_path: Path, mode: int, files: int
+) -> None:
+    storage = DiskStorage(tmp_path / "data", mode=mode)
+    storage.lock()
+    storage.make_directory("t-0")
+    storage.open("t-0/segment").close()
+    storage.write("file", b"x")
+    storage.unlock()
+    assert {_mode(tmp_path / "data"), _mode(tmp_path / "data" / "t-0")} == {mode}
+    assert {_mode(tmp_path / "data" / name) for name in (".lock", "t-0/segment", "file")} == {files}
+
+
+@pytest.mark.parametrize("action", ["open", "read", "write", "sync", "lock"])
+def test_a_symbolic_link_does_not_lead_out_of_the_data_directory(tmp_path: Path, action: str) -> None:
+    victim, root = tmp_path / "victim", tmp_path / "data"
+    victim.write_bytes(b"precious")
+    root.mkdir()
+    name = ".lock" if action == "lock" else "file"
+    (root / name).symlink_to(victim)
+    storage = DiskStorage(root)
+    arguments = {"write": ("file", b"overwritten"), "lock": ()}.get(action, ("file",))
+    with pytest.raises(StorageError, match="must not be symbolic links"):
+        getattr(storage, action)(*arguments)
+    assert victim.read_bytes() == b"precious"
+
+
+def test_the_data_directory_itself_may_be_a_symbolic_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "data").symlink_to(tmp_path / "disk")
+    storage = DiskStorage(tmp_path / "data")
+    storage.lock()
+    write_atomically(storage, "file", b"x")
+    storage.unlock()
+    assert (tmp_path / "disk" / "file").read_bytes() == b"x"
