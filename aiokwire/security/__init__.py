@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         from_fields as from_fields,
         read_der as read_der,
     )
+    from aiokwire.security.certificates import CertificateAuthority as CertificateAuthority, Issued as Issued
     from aiokwire.security.config import SecurityConfig as SecurityConfig, SecurityOptions as SecurityOptions
     from aiokwire.security.login import Login as Login, new_login as new_login
     from aiokwire.security.oauthbearer import OAuthBearerServer as OAuthBearerServer
@@ -73,6 +74,7 @@ else:
         {
             "security.client": "ClientSecurity",
             "security.certificate_info": "PeerCertificate from_fields read_der",
+            "security.certificates": "CertificateAuthority Issued",
             "security.config": "SecurityConfig SecurityOptions",
             "security.login": "Login new_login",
             "security.oauthbearer": "OAuthBearerServer",

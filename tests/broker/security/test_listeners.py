@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from aiokwire.broker import Broker, Listener
@@ -118,7 +120,7 @@ def test_contradictory_listeners_are_refused(options: dict[str, object], message
         ({"advertised": "x"}, "host:port"),
     ],
 )
-def test_a_listener_checks_its_options(options: dict[str, str], message: str) -> None:
+def test_a_listener_checks_its_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         Listener(**options)
 
@@ -127,6 +129,7 @@ def test_a_listener_checks_its_options(options: dict[str, str], message: str) ->
     ("listener", "message"),
     [
         (Listener(protocol="SASL_PLAINTEXT", mechanisms=["X"]), "the broker has no SASL mechanism X"),
+        (Listener(protocol="SSL"), "a TLS listener needs a certificate"),
     ],
 )
 async def test_a_broker_with_a_listener_that_cannot_work_does_not_start(listener: Listener, message: str) -> None:

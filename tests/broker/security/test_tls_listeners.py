@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 import pytest_asyncio
 
@@ -56,7 +57,7 @@ async def logged(caplog: pytest.LogCaptureFixture, text: str) -> None:
     """Wait for a line of the log."""
     with anyio.fail_after(PATIENCE):
         while text not in caplog.text:
-            await anyio.sleep(0.001)
+            await anyio.lowlevel.checkpoint()
 
 
 async def test_a_client_without_a_certificate_is_anonymous(secured: Broker) -> None:
@@ -150,7 +151,7 @@ def _handshakes(broker: Broker) -> int:
 async def _until(condition: Callable[[], bool]) -> None:
     with anyio.fail_after(PATIENCE):
         while not condition():
-            await anyio.sleep(0.001)
+            await anyio.lowlevel.checkpoint()
 
 
 async def test_a_handshake_that_does_not_end_is_aborted(
