@@ -17,6 +17,10 @@ TESTS ?=
 # Tests of these folders need no PySpark.
 SPARK := $(if $(filter-out tests/net tests/cluster tests/producer tests/consumer tests/group,$(or $(TESTS),all)),$(VENV)/spark.stamp)
 KERNEL := $(shell find aiokwire -name '*.pyx' -o -name '*.pxd')
+# Two notices of setuptools about what this project chooses: extension modules in pyproject.toml (experimental), and
+# editable installations that type checkers can follow (`compat`). Other warnings and all errors are shown.
+$(VENV)/base.stamp $(VENV)/kernel.stamp wheel: export PYTHONWARNINGS := \
+	ignore:`[tool.setuptools.ext-modules]`:UserWarning,ignore:Compat editable installs:UserWarning
 
 .DEFAULT_GOAL := help
 
