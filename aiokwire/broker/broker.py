@@ -228,7 +228,7 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all nodes for clients of this machine, `host:port`, at the first listener.
+        """The nodes' addresses for clients of this machine, `host:port`, at the first listener.
 
         Raises: BrokerClosed: the broker does not serve.
         """

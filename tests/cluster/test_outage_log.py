@@ -20,6 +20,8 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.producer import Producer
 from aiokwire.protocol import ApiKey
+from tests.simulation.test_scenarios import World, simulate
+from tests.simulation.world import TOPIC, until
 
 QUICK: dict[str, Any] = {
     "retry_backoff_ms": 2,
@@ -105,29 +107,24 @@ async def test_each_client_logs_one_warning_per_outage(tmp_path: Path, logged: L
                     await stack.aclose()
 
 
-async def test_an_outage_is_not_logged_as_stalls_of_its_partitions(tmp_path: Path, logged: Logged) -> None:
-    async with AsyncExitStack() as stack:
-        async with running(tmp_path) as broker:
-            port = broker.port
-            options = {"stalled_after_ms": 800}
-            producer, one = await stack.enter_async_context(clients(broker, **options))
-            _, other = await stack.enter_async_context(clients(broker, **options))
-            with anyio.fail_after(20):
-                while not (one.assignment and other.assignment):
-                    await anyio.lowlevel.checkpoint()
-        delivery = await producer.submit("t", b"during")
-        with anyio.fail_after(20):
-            while not (one.health().stalled and other.health().stalled):
-                await anyio.lowlevel.checkpoint()
-        async with running(tmp_path, port):
+def test_an_outage_is_not_logged_as_stalls_of_its_partitions(logged: Logged) -> None:
+    async def main(world: World) -> None:
+        reading: dict[str, Any] = {"group_id": "g", "stalled_after_ms": 800}
+        async with world.producer() as producer, world.consumer(**reading) as one, world.consumer(**reading) as other:
+            await until(lambda: one.assignment and other.assignment, within=20, what="both have partitions")
+            await world.host.stop()
+            delivery = await producer.submit(TOPIC, b"a:0:")
+            await until(lambda: one.health().stalled and other.health().stalled, within=20, what="both stall")
+            await world.host.revive()
             await delivery
-            with anyio.fail_after(20):
-                while one.health().stalled or other.health().stalled:
-                    await anyio.lowlevel.checkpoint()
-            assert all("no connection to node 1" in line for line in logged(logging.WARNING))
+            await until(lambda: not (one.health().stalled or other.health().stalled), within=20, what="both resume")
+            lines = logged(logging.WARNING)
+            assert lines
+            assert all("no connection to node 1" in line for line in lines)
             assert not logged(logging.INFO, "resumed")
             assert not logged(logging.INFO, "attempt 1 failed")
-            await stack.aclose()
+
+    simulate(main)
 
 
 async def test_one_refusal_by_a_former_leader_is_logged_at_debug(logged: Logged) -> None:
