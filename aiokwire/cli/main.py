@@ -19,6 +19,7 @@ VERBS = {
     "groups": ("aiokwire.cli.groups", "List, describe, reset and delete consumer groups."),
     "produce": ("aiokwire.cli.produce", "Send lines, files or JSON lines to a topic."),
     "consume": ("aiokwire.cli.consume", "Print a topic's records."),
+    "doctor": ("aiokwire.cli.doctor", "Find out why a client cannot connect."),
     "bench": ("aiokwire.cli.bench", "Measure throughput, CPU and latency against a broker."),
     "demo": ("aiokwire.cli.demo", "Stream real flights through a broker that is killed halfway."),
     "spark": ("aiokwire.cli.spark", "Archive, replay, audit and query topics on Spark."),
