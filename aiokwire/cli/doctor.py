@@ -10,7 +10,7 @@ import dataclasses
 import logging
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -22,8 +22,7 @@ from aiokwire.cli.running import run
 from aiokwire.errors import AuthenticationFailed, KafkaError
 
 if TYPE_CHECKING:
-    from aiokwire.admin import Admin, AdminConfig, BrokerDescription
-    from aiokwire.cluster import ClientConfig
+    from aiokwire.cluster import Broker, ClientConfig
     from aiokwire.net import Address
 
 TOTAL_SECONDS: Final = 15.0
@@ -110,7 +109,7 @@ async def _examine_port(config: ClientConfig, address: Address, report: Report) 
     step = "name"
     try:
         ips = await resolve(address)
-        report.ok(step, f"{address.host} is {', '.join(ips)}")
+        report.ok(step, f"{address.host} is " + ("an IP address" if ips == [address.host] else ", ".join(ips)))
         step = "port"
         ip = await connect(address, ips)
         report.ok(step, f"{ip} accepts connections at {address.port}")
@@ -139,64 +138,61 @@ def _report_mechanisms(config: ClientConfig, offered: tuple[str, ...], report: R
 
 async def _examine_cluster(config: ClientConfig, address: Address, report: Report) -> bool:
     """Log in, read the metadata, and try the listeners; whether the login succeeded."""
-    from aiokwire import Admin
+    from aiokwire.cluster import Client
 
-    login = f"{config.sasl_mechanism} as {config.sasl_plain_username or 'configured'}" if config.uses_sasl else "none"
     try:
-        async with Admin(config=_admin_config(config, address)) as admin:
-            report.ok("login", login if config.uses_sasl else f"not needed with {config.security_protocol}")
-            await _examine_listeners(config, admin, report)
+        async with Client(_once(config, address)) as client:
+            cluster = client.metadata.cluster
     except AuthenticationFailed as error:
         report.failed("login", str(error))
         return False
     except KafkaError as error:
         report.failed("metadata", str(error))
         return False
+    user = f" as {config.sasl_plain_username}" if config.sasl_plain_username else ""
+    report.ok("login", f"{config.sasl_mechanism}{user}" if config.uses_sasl else "not needed here")
+    report.ok("metadata", f"cluster {cluster.cluster_id} with {len(cluster.brokers)} broker(s)")
+    await _examine_listeners(config, list(cluster.brokers.values())[:MAX_LISTENERS], report)
     return True
 
 
-def _admin_config(config: ClientConfig, address: Address) -> AdminConfig:
+def _once(config: ClientConfig, address: Address) -> ClientConfig:
     """Return the options for one attempt at one address."""
-    from aiokwire.admin import AdminConfig
-
-    given = {
-        field.name: getattr(config, field.name)
-        for field in dataclasses.fields(config)
-        if getattr(config, field.name) != field.default
-    }
-    limits = {"bootstrap_timeout_ms": 0, "socket_connection_setup_timeout_ms": LOGIN_SECONDS * 1000}
-    return AdminConfig(**{**given, **limits, "bootstrap_servers": str(address), "client_id": "aiokwire-doctor"})
+    return dataclasses.replace(
+        config,
+        bootstrap_servers=str(address),
+        bootstrap_timeout_ms=0,
+        socket_connection_setup_timeout_ms=LOGIN_SECONDS * 1000,
+        client_id="aiokwire-doctor",
+    )
 
 
-async def _examine_listeners(config: ClientConfig, admin: Admin, report: Report) -> None:
-    cluster = await admin.describe_cluster(timeout=LOGIN_SECONDS)
-    controller = "no controller" if cluster.controller_id is None else f"controller {cluster.controller_id}"
-    report.ok("metadata", f"cluster {cluster.cluster_id}, {len(cluster.brokers)} broker(s), {controller}")
-    results: dict[int, str | None] = {}
+async def _examine_listeners(config: ClientConfig, brokers: Sequence[Broker], report: Report) -> None:
+    failures: dict[int, str] = {}
     async with anyio.create_task_group() as tasks:
-        for broker in cluster.brokers[:MAX_LISTENERS]:
-            tasks.start_soon(_try_listener, config, broker, results)
-    for broker in cluster.brokers[:MAX_LISTENERS]:
-        error = results[broker.node_id]
-        if error is None:
-            report.ok("listener", f"broker {broker} can be reached")
-        else:
+        for broker in brokers:
+            tasks.start_soon(_try_listener, config, broker, failures)
+    for broker in sorted(brokers, key=lambda each: each.node_id):
+        place = f"broker {broker.node_id} at {broker.host}:{broker.port}"
+        if broker.node_id in failures:
             report.failed(
                 "listener",
-                f"broker {broker} cannot be reached from here: {error}. The address is its advertised.listeners: it "
-                "must be one that clients can resolve and connect to",
+                f"{place} cannot be reached from here: {failures[broker.node_id]}. The address is that broker's "
+                "advertised.listeners: clients must be able to resolve it and to connect to it",
             )
+        else:
+            report.ok("listener", f"{place} can be reached")
 
 
-async def _try_listener(config: ClientConfig, broker: BrokerDescription, results: dict[int, str | None]) -> None:
-    from aiokwire import Admin
+async def _try_listener(config: ClientConfig, broker: Broker, failures: dict[int, str]) -> None:
+    from aiokwire.cluster import Client
     from aiokwire.net import Address
 
     try:
         with anyio.fail_after(LOGIN_SECONDS):
-            async with Admin(config=_admin_config(config, Address(broker.host, broker.port))):
-                results[broker.node_id] = None
+            async with Client(_once(config, Address(broker.host, broker.port))):
+                pass
     except TimeoutError:
-        results[broker.node_id] = f"no answer within {LOGIN_SECONDS:.0f} s"
+        failures[broker.node_id] = f"no answer within {LOGIN_SECONDS:.0f} s"
     except KafkaError as error:
-        results[broker.node_id] = str(error)
+        failures[broker.node_id] = str(error)
