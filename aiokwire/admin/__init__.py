@@ -1,10 +1,19 @@
-"""Administration: topics, settings, groups, the cluster, offsets.
+"""Administration: topics, settings, groups, the cluster, offsets, security.
 
-admin        the public class       topics, configs, groups, cluster  values and messages by area
-group_calls  requests about groups  offset_resets                     the offsets after a reset
-calls        shared functions       results                           a value or error per item
+admin   the public class       topics, configs, groups, cluster, acls, users, quotas, tokens:
+calls   shared functions           values and messages by area
+results a value or error per item  offset_resets  the offsets after a reset
+topic_calls, config_calls, group_calls, security_calls: requests by area
 """
 
+from aiokwire.admin.acls import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AclResourceType,
+    PatternType,
+)
 from aiokwire.admin.admin import Admin
 from aiokwire.admin.cluster import BrokerDescription, ClusterDescription
 from aiokwire.admin.config import AdminConfig
@@ -18,13 +27,27 @@ from aiokwire.admin.configs import (
 )
 from aiokwire.admin.groups import GroupDescription, GroupListing, GroupMember, PartitionLag
 from aiokwire.admin.offset_resets import OffsetChange, ResetTo
+from aiokwire.admin.quotas import ClientQuotaEntity, QuotaName
 from aiokwire.admin.results import Results
+from aiokwire.admin.tokens import DelegationToken
 from aiokwire.admin.topics import CreatedTopic, NewTopic, PartitionDescription, TopicDescription, TopicListing
+from aiokwire.admin.users import (
+    ScramCredentialDeletion,
+    ScramCredentialInfo,
+    ScramCredentialUpsertion,
+    ScramMechanism,
+)
 
 __all__ = [
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
+    "AclResourceType",
     "Admin",
     "AdminConfig",
     "BrokerDescription",
+    "ClientQuotaEntity",
     "ClusterDescription",
     "ConfigChange",
     "ConfigEntry",
@@ -32,6 +55,7 @@ __all__ = [
     "ConfigResource",
     "ConfigSource",
     "CreatedTopic",
+    "DelegationToken",
     "GroupDescription",
     "GroupListing",
     "GroupMember",
@@ -39,9 +63,15 @@ __all__ = [
     "OffsetChange",
     "PartitionDescription",
     "PartitionLag",
+    "PatternType",
+    "QuotaName",
     "ResetTo",
     "ResourceType",
     "Results",
+    "ScramCredentialDeletion",
+    "ScramCredentialInfo",
+    "ScramCredentialUpsertion",
+    "ScramMechanism",
     "TopicDescription",
     "TopicListing",
 ]

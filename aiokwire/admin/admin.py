@@ -1,7 +1,7 @@
-"""The public admin client: topics, settings, groups, the cluster, offsets.
+"""The public admin client: topics, settings, groups, the cluster, offsets, security.
 
-Builds requests and reads responses with the module of each area (`topics`, `configs`, `cluster`,
-`groups`). Every call has one deadline for all its requests.
+Every call has one deadline for all its requests, which the module of its area sends (`topic_calls`,
+`config_calls`, `group_calls`, `security_calls`).
 """
 
 from __future__ import annotations
@@ -11,47 +11,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-import anyio
-
-from aiokwire.admin import group_calls
-from aiokwire.admin.calls import checked_names, fetch_metadata, milliseconds, request_controller, results_of
-from aiokwire.admin.cluster import ClusterDescription, read_cluster, read_cluster_from_metadata
+from aiokwire.admin import cluster, config_calls, group_calls, security_calls, topic_calls
+from aiokwire.admin.acls import AclBinding, AclBindingFilter
+from aiokwire.admin.calls import checked_names, fetch_metadata, results_of
+from aiokwire.admin.cluster import ClusterDescription
 from aiokwire.admin.config import AdminConfig
 from aiokwire.admin.configs import (
     Changes,
     ConfigEntry,
     ConfigResource,
-    ResourceType,
-    alter_request,
-    describe_request,
-    read_altered,
-    read_configs,
-    replace_request,
 )
 from aiokwire.admin.groups import GroupDescription, GroupListing, Leaver, PartitionLag
 from aiokwire.admin.offset_resets import OffsetChange, ResetTo
+from aiokwire.admin.quotas import ClientQuotaChanges, ClientQuotaEntity, QuotaName
 from aiokwire.admin.results import Results
+from aiokwire.admin.tokens import DelegationToken
 from aiokwire.admin.topics import (
     BROKERS_DEFAULT,
     CreatedTopic,
     NewTopic,
     TopicDescription,
     TopicListing,
-    create_request,
-    delete_request,
-    grow_request,
-    read_created,
-    read_deleted,
     read_described,
-    read_grown,
     read_listed,
 )
-from aiokwire.backoff import Backoff, Deadline
-from aiokwire.cluster import ANY, Client, ClientOptions, Node, Owner, Target, Unclosed, list_offsets
+from aiokwire.admin.users import ScramAlteration, ScramCredentialInfo
+from aiokwire.backoff import Deadline
+from aiokwire.cluster import Client, ClientOptions, Owner, Unclosed, list_offsets
 from aiokwire.config import config_of, documents_options
-from aiokwire.errors import BrokerError, ClosedError, InvalidArgument, UnsupportedVersion, error_for
+from aiokwire.errors import ClosedError
 from aiokwire.hooks import Hooks
-from aiokwire.protocol.messages import describe_cluster
 from aiokwire.types import IsolationLevel, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 K = TypeVar("K")
@@ -60,7 +49,7 @@ T = TypeVar("T")
 
 @documents_options(AdminConfig)
 class Admin(Owner):
-    """Manages topics, settings, groups and the cluster.
+    """Manages topics, settings, groups, the cluster, ACLs, users, quotas and delegation tokens.
 
         async with Admin("localhost:9092") as admin:
             await admin.create_topic("orders", partitions=6)
@@ -157,15 +146,7 @@ class Admin(Owner):
         """
         wanted = {topic.name: topic for topic in topics}
         deadline = self._begin(timeout, f"creating {', '.join(wanted)}")
-        results = await request_controller(
-            self._client,
-            lambda: create_request(wanted.values(), timeout_ms=milliseconds(deadline), validate_only=validate_only),
-            read_created,
-            deadline,
-        )
-        if not validate_only and results.succeeded:
-            await self._wait_usable(results.succeeded, deadline)
-        return results
+        return await topic_calls.create(self._client, list(wanted.values()), deadline, validate_only=validate_only)
 
     async def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> list[TopicListing]:
         """Return all topics by name; with `internal` including the brokers' own topics."""
@@ -173,40 +154,32 @@ class Admin(Owner):
         return read_listed(await fetch_metadata(self._client, None, deadline), internal=internal)
 
     async def describe_topics(
-        self, names: Iterable[str], *, timeout: float | None = None
+        self, names: Iterable[str], *, include_authorized_operations: bool = False, timeout: float | None = None
     ) -> Results[str, TopicDescription]:
-        """Return the partitions, leaders and replicas of topics."""
+        """Return the partitions, leaders and replicas of topics.
+
+        `include_authorized_operations`: and what this client may do with them (brokers since 2.3).
+        """
         wanted = checked_names(names)
         deadline = self._begin(timeout, f"describing {', '.join(wanted)}")
-        response = await fetch_metadata(self._client, wanted, deadline)
+        response = await fetch_metadata(self._client, wanted, deadline, with_operations=include_authorized_operations)
         return read_described(response, wanted)
 
-    async def describe_topic(self, name: str, *, timeout: float | None = None) -> TopicDescription:
+    async def describe_topic(
+        self, name: str, *, include_authorized_operations: bool = False, timeout: float | None = None
+    ) -> TopicDescription:
         """Return the partitions, leaders and replicas of one topic.
 
         Raises: StaleMetadataError: it does not exist; AuthorizationError; RequestTimedOut.
         """
-        return (await self.describe_topics([name], timeout=timeout))[name]
+        operations = include_authorized_operations
+        return (await self.describe_topics([name], include_authorized_operations=operations, timeout=timeout))[name]
 
     async def delete_topics(self, names: Iterable[str], *, timeout: float | None = None) -> Results[str, None]:
         """Delete topics with all their records."""
         wanted = checked_names(names)
         deadline = self._begin(timeout, f"deleting {', '.join(wanted)}")
-
-        async def send(by_state: bool) -> Results[str, None]:
-            return await request_controller(
-                self._client,
-                lambda: delete_request(wanted, timeout_ms=milliseconds(deadline), by_state=by_state),
-                read_deleted,
-                deadline,
-            )
-
-        try:
-            results = await send(by_state=True)
-        except UnsupportedVersion:
-            results = await send(by_state=False)
-        self._client.metadata.request_update("topics were deleted")
-        return results
+        return await topic_calls.delete(self._client, wanted, deadline)
 
     async def delete_topic(self, name: str, *, timeout: float | None = None) -> None:
         """Delete a topic with all its records.
@@ -219,18 +192,8 @@ class Admin(Owner):
         self, counts: Mapping[str, int], *, validate_only: bool = False, timeout: float | None = None
     ) -> Results[str, int]:
         """Raise the total partition count of topics. Keys map to other partitions from then on."""
-        for name, count in counts.items():
-            if type(count) is not int or count < 1:
-                raise InvalidArgument(f"{name}: the number of partitions must be at least 1, not {count!r}")
         deadline = self._begin(timeout, f"adding partitions to {', '.join(counts)}")
-        results = await request_controller(
-            self._client,
-            lambda: grow_request(counts, timeout_ms=milliseconds(deadline), validate_only=validate_only),
-            lambda response: read_grown(response, counts),
-            deadline,
-        )
-        self._client.metadata.request_update("partitions were added")
-        return results
+        return await topic_calls.add_partitions(self._client, counts, deadline, validate_only=validate_only)
 
     # --- settings -----------------------------------------------------------------------------------------------------
 
@@ -242,12 +205,7 @@ class Admin(Owner):
         timeout: float | None = None,
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
         """Return the settings of topics or brokers, all or those in `names`."""
-        deadline = self._begin(timeout, "describing settings")
-        results: Results[ConfigResource, dict[str, ConfigEntry]] = Results({}, {})
-        for target, group in _by_target(resources).items():
-            response = await self._client.request(describe_request(group, names), to=target, timeout=deadline.remaining)
-            _merge(results, read_configs(response))
-        return results
+        return await config_calls.describe(self._client, resources, names, self._begin(timeout, "describing settings"))
 
     async def alter_configs(
         self, changes: Changes, *, validate_only: bool = False, timeout: float | None = None
@@ -258,24 +216,7 @@ class Admin(Owner):
         with the changes, so a concurrent change of another client may be lost there.
         """
         deadline = self._begin(timeout, "altering settings")
-        results: Results[ConfigResource, None] = Results({}, {})
-        for target, group in _by_target(changes).items():
-            part = {resource: changes[resource] for resource in group}
-            try:
-                response = await self._client.request(
-                    alter_request(part, validate_only=validate_only), to=target, timeout=deadline.remaining
-                )
-                _merge(results, read_altered(response))
-            except UnsupportedVersion:
-                _merge(results, await self._replace_configs(part, target, validate_only, deadline))
-        return results
-
-    async def _replace_configs(
-        self, changes: Changes, target: Target, validate_only: bool, deadline: Deadline
-    ) -> Results[ConfigResource, None]:
-        present = await self._client.request(describe_request(changes, None), to=target, timeout=deadline.remaining)
-        request = replace_request(changes, read_configs(present).check(), validate_only=validate_only)
-        return read_altered(await self._client.request(request, to=target, timeout=deadline.remaining))
+        return await config_calls.alter(self._client, changes, deadline, validate_only=validate_only)
 
     # --- groups -------------------------------------------------------------------------------------------------------
 
@@ -290,20 +231,27 @@ class Admin(Owner):
         return await group_calls.list_all(self._client, states, types, self._begin(timeout, "listing groups"))
 
     async def describe_groups(
-        self, group_ids: Iterable[str], *, timeout: float | None = None
+        self, group_ids: Iterable[str], *, include_authorized_operations: bool = False, timeout: float | None = None
     ) -> Results[str, GroupDescription]:
-        """Return the state and members of groups, of the classic and of the consumer protocol."""
-        deadline = self._begin(timeout, "describing groups")
-        return await results_of(group_ids, lambda group_id: group_calls.describe(self._client, group_id, deadline))
+        """Return the state and members of groups, of the classic and of the consumer protocol.
 
-    async def describe_group(self, group_id: str, *, timeout: float | None = None) -> GroupDescription:
+        `include_authorized_operations`: and what this client may do with them (brokers since 2.3).
+        """
+        deadline, operations = self._begin(timeout, "describing groups"), include_authorized_operations
+        return await results_of(
+            group_ids,
+            lambda group_id: group_calls.describe(self._client, group_id, deadline, with_operations=operations),
+        )
+
+    async def describe_group(
+        self, group_id: str, *, include_authorized_operations: bool = False, timeout: float | None = None
+    ) -> GroupDescription:
         """Return the state and members of one group.
 
         Raises: InvalidRequestError: it does not exist; AuthorizationError; RequestTimedOut.
         """
-        return await group_calls.describe(
-            self._client, group_id, self._begin(timeout, f"describing group {group_id!r}")
-        )
+        deadline, operations = self._begin(timeout, f"describing group {group_id!r}"), include_authorized_operations
+        return await group_calls.describe(self._client, group_id, deadline, with_operations=operations)
 
     async def list_group_offsets(
         self, group_id: str, *, require_stable: bool = False, timeout: float | None = None
@@ -407,18 +355,15 @@ class Admin(Owner):
 
     # --- the cluster --------------------------------------------------------------------------------------------------
 
-    async def describe_cluster(self, *, timeout: float | None = None) -> ClusterDescription:
-        """Return the brokers, the cluster's id, and the controller."""
+    async def describe_cluster(
+        self, *, include_authorized_operations: bool = False, timeout: float | None = None
+    ) -> ClusterDescription:
+        """Return the brokers, the cluster's id, and the controller.
+
+        `include_authorized_operations`: and what this client may do (brokers since 2.8).
+        """
         deadline = self._begin(timeout, "describing the cluster")
-        try:
-            response = await self._client.request(
-                describe_cluster.DescribeClusterRequest(), to=ANY, timeout=deadline.remaining
-            )
-        except UnsupportedVersion:
-            return read_cluster_from_metadata(await fetch_metadata(self._client, [], deadline))
-        if response.error_code:
-            raise error_for(response.error_code, f"cannot describe the cluster: {response.error_message}")
-        return read_cluster(response)
+        return await cluster.describe(self._client, deadline, with_operations=include_authorized_operations)
 
     async def list_offsets(
         self,
@@ -439,6 +384,130 @@ class Admin(Owner):
             self._client, times, isolation=IsolationLevel.parse(isolation_level), timeout=deadline.remaining
         )
 
+    # --- security -----------------------------------------------------------------------------------------------------
+
+    async def create_acls(
+        self, bindings: Iterable[AclBinding], *, timeout: float | None = None
+    ) -> Results[AclBinding, None]:
+        """Create ACLs; one that exists succeeds.
+
+        Raises: InvalidArgument: a binding has a value that is for filters; RequestTimedOut.
+        """
+        return await security_calls.create_acls(self._client, bindings, self._begin(timeout, "creating ACLs"))
+
+    async def describe_acls(
+        self, wanted: AclBindingFilter | None = None, *, timeout: float | None = None
+    ) -> list[AclBinding]:
+        """Return the ACLs that match a filter, by default all.
+
+        Raises: InvalidRequestError: the broker has no authorizer; AuthorizationError;
+        RequestTimedOut.
+        """
+        deadline = self._begin(timeout, "describing ACLs")
+        return await security_calls.describe_acls(self._client, wanted or AclBindingFilter(), deadline)
+
+    async def delete_acls(
+        self, filters: Iterable[AclBindingFilter], *, timeout: float | None = None
+    ) -> Results[AclBindingFilter, list[AclBinding]]:
+        """Delete all ACLs that match a filter; return those deleted, for each filter."""
+        return await security_calls.delete_acls(self._client, filters, self._begin(timeout, "deleting ACLs"))
+
+    async def alter_user_scram_credentials(
+        self, alterations: Iterable[ScramAlteration], *, timeout: float | None = None
+    ) -> Results[str, None]:
+        """Store or delete credentials of users for SCRAM; passwords are hashed here (KIP-554).
+
+        Raises: InvalidArgument: two alterations for one user and mechanism; RequestTimedOut.
+        """
+        deadline = self._begin(timeout, "altering users")
+        return await security_calls.alter_users(self._client, alterations, deadline)
+
+    async def describe_user_scram_credentials(
+        self, users: Iterable[str] | None = None, *, timeout: float | None = None
+    ) -> Results[str, tuple[ScramCredentialInfo, ...]]:
+        """Return the SCRAM mechanisms of users, by default of all that have one.
+
+        Raises: AuthorizationError; RequestTimedOut.
+        """
+        names = None if users is None else checked_names(users)
+        return await security_calls.describe_users(self._client, names, self._begin(timeout, "describing users"))
+
+    async def alter_client_quotas(
+        self, changes: ClientQuotaChanges, *, validate_only: bool = False, timeout: float | None = None
+    ) -> Results[ClientQuotaEntity, None]:
+        """Set quotas by Kafka's names, such as producer_byte_rate; None removes one.
+
+        alice = ClientQuotaEntity(user="alice")
+        await admin.alter_client_quotas({alice: {"producer_byte_rate": 1e6}})
+        """
+        deadline = self._begin(timeout, "altering quotas")
+        return await security_calls.alter_quotas(self._client, changes, deadline, validate_only=validate_only)
+
+    async def describe_client_quotas(
+        self,
+        *,
+        user: str | QuotaName | None = None,
+        client_id: str | QuotaName | None = None,
+        ip: str | QuotaName | None = None,
+        strict: bool = False,
+        timeout: float | None = None,
+    ) -> dict[ClientQuotaEntity, dict[str, float]]:
+        """Return the quotas of the entities that have all these parts; `strict`: and no others.
+
+        A part is a name, or a `QuotaName`; without any, all entities are returned.
+
+        Raises: InvalidRequestError: an ip with other parts; AuthorizationError; RequestTimedOut.
+        """
+        matches = {"user": user, "client-id": client_id, "ip": ip}
+        deadline = self._begin(timeout, "describing quotas")
+        return await security_calls.describe_quotas(self._client, matches, deadline, strict=strict)
+
+    async def create_delegation_token(
+        self,
+        *,
+        owner: str | None = None,
+        renewers: Sequence[str] = (),
+        max_lifetime_ms: int | None = None,
+        timeout: float | None = None,
+    ) -> DelegationToken:
+        """Create a token for this user or another `owner`; principals are `User:name`.
+
+        Raises: BrokerError: tokens are off, or this connection has no login; AuthorizationError;
+        RequestTimedOut.
+        """
+        deadline = self._begin(timeout, "creating a delegation token")
+        return await security_calls.create_token(self._client, owner, renewers, max_lifetime_ms, deadline)
+
+    async def renew_delegation_token(
+        self, token: DelegationToken | bytes, *, renew_period_ms: int | None = None, timeout: float | None = None
+    ) -> int:
+        """Renew a token, by default for the broker's period; return when it expires, in ms.
+
+        `token`: it, or its HMAC. Raises: BrokerError: unknown, expired, or another user's.
+        """
+        deadline = self._begin(timeout, "renewing a delegation token")
+        return await security_calls.renew_token(self._client, token, renew_period_ms, deadline)
+
+    async def expire_delegation_token(
+        self, token: DelegationToken | bytes, *, expiry_time_period_ms: int | None = None, timeout: float | None = None
+    ) -> int:
+        """Let a token expire, by default now; return when, in ms, or -1 for now.
+
+        `token`: it, or its HMAC. Raises: BrokerError: unknown, expired, or another user's.
+        """
+        deadline = self._begin(timeout, "expiring a delegation token")
+        return await security_calls.expire_token(self._client, token, expiry_time_period_ms, deadline)
+
+    async def describe_delegation_token(
+        self, owners: Iterable[str] | None = None, *, timeout: float | None = None
+    ) -> list[DelegationToken]:
+        """Return the tokens of `owners` (`User:name`; default: all) that this user may see.
+
+        Raises: BrokerError: tokens are off, or this connection has no login; RequestTimedOut.
+        """
+        deadline = self._begin(timeout, "describing delegation tokens")
+        return await security_calls.describe_tokens(self._client, owners, deadline)
+
     # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _begin(self, timeout: float | None, what: str) -> Deadline:
@@ -447,33 +516,3 @@ class Admin(Owner):
             raise ClosedError("this admin client was closed; create a new one")
         self._client.check()
         return Deadline(self.config.default_api_timeout if timeout is None else timeout, what)
-
-    async def _wait_usable(self, names: Iterable[str], deadline: Deadline) -> None:
-        """Wait until the metadata names a leader for every partition."""
-        wanted = list(names)
-        backoff = Backoff(0.02, 0.5, rng=self._client.rng)
-        while True:
-            described = read_described(await fetch_metadata(self._client, wanted, deadline), wanted)
-            if not described.errors and all(
-                partition.leader is not None for topic in described.succeeded.values() for partition in topic.partitions
-            ):
-                return
-            error: BrokerError | None = next(iter(described.errors.values()), None)
-            deadline.check(error)
-            await anyio.sleep(min(backoff.next(), deadline.remaining))
-
-
-def _by_target(resources: Iterable[ConfigResource]) -> dict[Target, list[ConfigResource]]:
-    """Group resources by destination: a broker for its own settings, any broker for all others."""
-    groups: dict[Target, list[ConfigResource]] = {}
-    for resource in resources:
-        own = resource.kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name
-        if own and not resource.name.isdecimal():
-            raise InvalidArgument(f"{resource}: a broker's name must be its node id")
-        groups.setdefault(Node(int(resource.name)) if own else ANY, []).append(resource)
-    return groups
-
-
-def _merge(into: Results[K, T], more: Results[K, T]) -> None:
-    into.succeeded.update(more.succeeded)
-    into.errors.update(more.errors)

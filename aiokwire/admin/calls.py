@@ -24,13 +24,23 @@ CONCURRENCY: Final = 16  # items that are requested at the same time
 _REDUNDANT: Final = re.compile(r"(not found|already exists|does not exist|does not host this topic-partition)\.?$")
 
 
-async def fetch_metadata(client: Client, names: Sequence[str] | None, deadline: Deadline) -> metadata.MetadataResponse:
-    """Fetch the metadata of topics; `names` None: of all topics."""
+async def fetch_metadata(
+    client: Client, names: Sequence[str] | None, deadline: Deadline, *, with_operations: bool = False
+) -> metadata.MetadataResponse:
+    """Fetch the metadata of topics; `names` None: of all topics.
+
+    `with_operations`: and what the client may do with them. Raises: UnsupportedVersion: the broker
+    is too old for that.
+    """
     topics = None if names is None else [metadata.MetadataRequestTopic(name=name) for name in names]
-    request = metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    request = metadata.MetadataRequest(
+        topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=with_operations
+    )
     try:
         return await client.request(request, to=ANY, timeout=deadline.remaining)
     except UnsupportedVersion:
+        if with_operations:
+            raise
         # Before version 4 a request cannot forbid creation; in version 0 an empty list means all topics.
         request = metadata.MetadataRequest(topics=topics)
         version = None

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from aiokwire.admin.acls import AclOperation, operations_of
+from aiokwire.admin.calls import fetch_metadata
+from aiokwire.backoff import Deadline
+from aiokwire.cluster import ANY, Client
+from aiokwire.errors import UnsupportedVersion, error_for
 from aiokwire.protocol.messages import describe_cluster, metadata
 
 
@@ -30,22 +35,48 @@ class ClusterDescription:
     cluster_id: str | None
     controller_id: int | None
     brokers: tuple[BrokerDescription, ...]
+    authorized_operations: frozenset[AclOperation] | None = None
+    """What this client may do with the cluster, if it was asked for (KIP-430)."""
+
+
+async def describe(client: Client, deadline: Deadline, *, with_operations: bool) -> ClusterDescription:
+    """Describe the cluster.
+
+    Raises: BrokerError: the broker refuses, or is too old for authorized operations.
+    """
+    request = describe_cluster.DescribeClusterRequest(include_cluster_authorized_operations=with_operations)
+    try:
+        response = await client.request(request, to=ANY, timeout=deadline.remaining)
+    except UnsupportedVersion:
+        if with_operations:
+            raise
+        return read_cluster_from_metadata(await fetch_metadata(client, [], deadline))
+    if response.error_code:
+        raise error_for(response.error_code, f"cannot describe the cluster: {response.error_message}")
+    return read_cluster(response)
 
 
 def read_cluster(response: describe_cluster.DescribeClusterResponse) -> ClusterDescription:
     brokers = [BrokerDescription(one.broker_id, one.host, one.port, one.rack) for one in response.brokers]
-    return _description(response.cluster_id or None, response.controller_id, brokers)
+    operations = operations_of(response.cluster_authorized_operations)
+    return _description(response.cluster_id or None, response.controller_id, brokers, operations)
 
 
 def read_cluster_from_metadata(response: metadata.MetadataResponse) -> ClusterDescription:
     """Describe the cluster of brokers before 2.8, which lack DescribeCluster (KIP-700)."""
     brokers = [BrokerDescription(one.node_id, one.host, one.port, one.rack) for one in response.brokers]
-    return _description(response.cluster_id, response.controller_id, brokers)
+    return _description(response.cluster_id, response.controller_id, brokers, None)
 
 
-def _description(cluster_id: str | None, controller_id: int, brokers: list[BrokerDescription]) -> ClusterDescription:
+def _description(
+    cluster_id: str | None,
+    controller_id: int,
+    brokers: list[BrokerDescription],
+    operations: frozenset[AclOperation] | None,
+) -> ClusterDescription:
     return ClusterDescription(
         cluster_id,
         None if controller_id < 0 else controller_id,
         tuple(sorted(brokers, key=lambda broker: broker.node_id)),
+        operations,
     )

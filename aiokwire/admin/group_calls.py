@@ -57,12 +57,16 @@ async def _list_at(
         await anyio.sleep(min(backoff.next(), deadline.remaining))
 
 
-async def describe(client: Client, group_id: str, deadline: Deadline) -> GroupDescription:
+async def describe(
+    client: Client, group_id: str, deadline: Deadline, *, with_operations: bool = False
+) -> GroupDescription:
     """Describe a group of either protocol."""
     coordinator = _coordinator_of(group_id)
     try:
         answer = await client.request(
-            consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=[group_id]),
+            consumer_group_describe.ConsumerGroupDescribeRequest(
+                group_ids=[group_id], include_authorized_operations=with_operations
+            ),
             to=coordinator,
             timeout=deadline.remaining,
         )
@@ -72,9 +76,8 @@ async def describe(client: Client, group_id: str, deadline: Deadline) -> GroupDe
     except BrokerError as error:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
-    classic = await client.request(
-        describe_groups.DescribeGroupsRequest(groups=[group_id]), to=coordinator, timeout=deadline.remaining
-    )
+    request = describe_groups.DescribeGroupsRequest(groups=[group_id], include_authorized_operations=with_operations)
+    classic = await client.request(request, to=coordinator, timeout=deadline.remaining)
     return groups.read_classic(classic, group_id, await _node_of(client, group_id, deadline))
 
 

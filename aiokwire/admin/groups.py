@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
+from aiokwire.admin.acls import AclOperation, operations_of
 from aiokwire.admin.calls import with_message
 from aiokwire.admin.results import Results
 from aiokwire.error_codes import ErrorCode
@@ -96,6 +97,8 @@ class GroupDescription:
     coordinator: int
     """The node id of the coordinator."""
     members: tuple[GroupMember, ...]
+    authorized_operations: frozenset[AclOperation] | None = None
+    """What this client may do with it, if it was asked for (KIP-430)."""
 
 
 class PartitionLag(NamedTuple):
@@ -143,6 +146,7 @@ def read_classic(response: describe_groups.DescribeGroupsResponse, group_id: str
         None,
         coordinator,
         tuple(_classic_member(one, consumers=consumers) for one in group.members),
+        operations_of(group.authorized_operations),
     )
 
 
@@ -198,6 +202,7 @@ def read_consumer_protocol(
         group.assignment_epoch,
         coordinator,
         tuple(_consumer_protocol_member(one) for one in group.members),
+        operations_of(group.authorized_operations),
     )
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
+from aiokwire.admin.acls import AclOperation, operations_of
 from aiokwire.admin.calls import with_message
 from aiokwire.admin.results import Results
 from aiokwire.error_codes import ErrorCode
@@ -68,6 +69,8 @@ class TopicDescription:
     topic_id: uuid.UUID | None
     is_internal: bool
     partitions: tuple[PartitionDescription, ...]
+    authorized_operations: frozenset[AclOperation] | None = None
+    """What this client may do with it, if it was asked for (KIP-430)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -197,7 +200,13 @@ def _description(topic: metadata.MetadataResponseTopic) -> TopicDescription:
         )
         for one in sorted(topic.partitions, key=lambda one: one.partition_index)
     )
-    return TopicDescription(topic.name or "", topic_id_of(topic.topic_id), topic.is_internal, partitions)
+    return TopicDescription(
+        topic.name or "",
+        topic_id_of(topic.topic_id),
+        topic.is_internal,
+        partitions,
+        operations_of(topic.topic_authorized_operations),
+    )
 
 
 def read_listed(response: metadata.MetadataResponse, *, internal: bool) -> list[TopicListing]:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ScramCredential as ScramCredential,
         ScramServer as ScramServer,
         credential_of as credential_of,
+        derive_salted_password as derive_salted_password,
         is_password_of as is_password_of,
         salted_password as salted_password,
         scram_credential as scram_credential,
@@ -82,8 +83,8 @@ else:
             "security.placeholders": "read_text resolve warn_if_readable_by_others",
             "security.properties": "parse_properties",
             "security.sasl": "OAuthToken SaslClient SaslServer UserPassword",
-            "security.scram": "ScramCredential ScramServer credential_of is_password_of salted_password "
-            "scram_credential",
+            "security.scram": "ScramCredential ScramServer credential_of derive_salted_password is_password_of "
+            "salted_password scram_credential",
             "security.secret": "Secret random_bytes random_text",
             "security.tls": "ClientAuth ClientTls ServerTls TlsOptions",
             "security.tls_errors": "explain_tls_error is_final",

@@ -12,5 +12,7 @@ NO_TIME: Final = -1  # the timestamp of a refusal
 
 
 def may_manage_tokens(call: Call) -> bool:
-    """Return whether a connection may create and change tokens: not without a login."""
+    """Return whether a connection may manage tokens: not without a login, nor by a token."""
+    if call.authenticator is not None and call.authenticator.used_token:
+        return False
     return call.principal != ANONYMOUS

@@ -50,6 +50,7 @@ class Authenticator:
         self.is_ready = False
         self.reads_tokens = False  # the next frame is a token without a header
         self.session_lifetime_ms = 0  # of the last login; 0: no limit
+        self.used_token = False  # the last login was one with a delegation token
         self._server: SaslServer | None = None  # of the exchange in progress
         self._mechanism = ""  # of the exchange in progress, or the last one
         self._last_mechanism = ""  # of the last successful login
@@ -149,6 +150,7 @@ class Authenticator:
         self.session_lifetime_ms = 0 if lifetime == math.inf else max(0, int(lifetime * 1000))
         self._expires_at = self._now() + max(0.0, lifetime)
         self.principal = principal
+        self.used_token = getattr(server, "is_token", False)
         self._last_mechanism = self._mechanism
         self._server = None
         self.reads_tokens = False
