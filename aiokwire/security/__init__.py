@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from aiokwire.security.certificates import CertificateAuthority as CertificateAuthority, Issued as Issued
     from aiokwire.security.config import SecurityConfig as SecurityConfig, SecurityOptions as SecurityOptions
+    from aiokwire.security.gssapi import GssapiServer as GssapiServer
     from aiokwire.security.login import Login as Login, new_login as new_login
     from aiokwire.security.oauthbearer import OAuthBearerServer as OAuthBearerServer
     from aiokwire.security.plain import PlainServer as PlainServer
@@ -77,6 +78,7 @@ else:
             "security.certificate_info": "PeerCertificate from_fields read_der",
             "security.certificates": "CertificateAuthority Issued",
             "security.config": "SecurityConfig SecurityOptions",
+            "security.gssapi": "GssapiServer",
             "security.login": "Login new_login",
             "security.oauthbearer": "OAuthBearerServer",
             "security.plain": "PlainServer",

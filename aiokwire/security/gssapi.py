@@ -6,7 +6,9 @@ step may ask the key distribution center (KDC) or read files, so it runs in a th
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -27,15 +29,11 @@ INSTALL: Final = (
 # Parts of the texts of MIT Kerberos and Heimdal, and what to do; the first one that fits.
 _ADVICE: Final = (
     (
-        r"no credentials|no kerberos credentials|credentials cache|ccache|can't find client principal",
-        "no ticket: run kinit, or set sasl_kerberos_keytab and sasl_kerberos_principal",
+        r"cannot contact any kdc|cannot find kdc|cannot resolve",
+        "no KDC can be reached: check the realm and its kdc in /etc/krb5.conf (or KRB5_CONFIG)",
     ),
     (
-        r"keytab",
-        "the keytab cannot be used: check its path, its permissions, and with `klist -k` that it has the principal",
-    ),
-    (
-        r"server not found|not found in kerberos database|unknown server",
+        r"server \S* ?not found",
         "the KDC does not know the broker's principal: check sasl_kerberos_service_name and the broker's host name, or "
         "set sasl_kerberos_domain_name",
     ),
@@ -45,12 +43,20 @@ _ADVICE: Final = (
     ),
     (r"expired", "the ticket has expired: run kinit, or set sasl_kerberos_keytab, which renews it"),
     (
-        r"wrong principal|decrypt integrity|no key table entry|key version|request ticket server",
-        "the broker's keytab does not fit the KDC's key: create the broker's keytab again",
+        r"client \S* ?not found",
+        "the KDC does not know the client's principal: check sasl_kerberos_principal",
     ),
     (
-        r"cannot contact any kdc|cannot find kdc|cannot resolve",
-        "no KDC can be reached: check the realm and its kdc in /etc/krb5.conf (or KRB5_CONFIG)",
+        r"keytab|key table",
+        "the keytab cannot be used: check its path, its permissions, and with `klist -k` that it has the principal",
+    ),
+    (
+        r"wrong principal|decrypt integrity|key version",
+        "the keys of the keytab are not the KDC's: create the keytab again",
+    ),
+    (
+        r"no credentials|no kerberos credentials|credentials? cache|ccache|can't find client principal",
+        "no ticket: run kinit, or set sasl_kerberos_keytab and sasl_kerberos_principal",
     ),
 )
 _TRANSIENT: Final = re.compile(r"cannot contact any kdc|cannot resolve network", re.IGNORECASE)
@@ -150,8 +156,13 @@ class GssapiClient:
         name = gssapi.Name(options.principal, gssapi.NameType.kerberos_principal) if options.principal else None
         if not options.keytab:
             return gssapi.Credentials(name=name, usage="initiate") if name is not None else None
-        # Tickets stay in memory: another process's cache is neither used nor changed.
-        store: dict[bytes | str, bytes | str] = {"client_keytab": options.keytab, "ccache": "MEMORY:"}
+        if not os.access(options.keytab.removeprefix("FILE:"), os.R_OK):
+            raise AuthenticationFailed(
+                f"sasl_kerberos_keytab {options.keytab!r} cannot be read: check its path and permissions"
+            )
+        # Tickets stay in memory, those of each user apart: the cache of kinit is neither used nor changed.
+        user = hashlib.sha256(f"{options.keytab}\0{options.principal}".encode()).hexdigest()
+        store: dict[bytes | str, bytes | str] = {"client_keytab": options.keytab, "ccache": f"MEMORY:aiokwire-{user}"}
         return gssapi.Credentials(name=name, usage="initiate", store=store)
 
     def _choose_layer(self, context: gssapi.SecurityContext, challenge: bytes) -> bytes:
@@ -213,6 +224,8 @@ class GssapiServer:
         if self._context is None:
             self._context = self._new_context()
         if not self._context.complete:
+            if not response:
+                raise AuthenticationFailed("GSSAPI: an empty message in place of a ticket")
             token = self._context.step(response)
             if token or not self._context.complete:
                 return token or b""

@@ -18,6 +18,7 @@ from tests.security.options import options
         ("Major (458752): No credentials were supplied, Minor: No Kerberos credentials available", "run kinit"),
         ("No Kerberos credentials available (default cache: FILE:/tmp/krb5cc_0)", "run kinit"),
         ("Server krbtgt/X not found in Kerberos database", "sasl_kerberos_service_name"),
+        ("Client 'x@R' not found in Kerberos database", "sasl_kerberos_principal"),
         ("Clock skew too great", "synchronize them"),
         ("Ticket not yet valid", "synchronize them"),
         ("Ticket expired", "the ticket has expired: run kinit"),

@@ -1,0 +1,1 @@
+"""Logins by Kerberos with a key distribution center of MIT Kerberos on loopback."""
