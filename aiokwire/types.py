@@ -116,7 +116,7 @@ class _Choice(enum.Enum):
     def parse(cls, given: object) -> Self:
         """Return the member for `given`.
 
-        Raises: ConfigurationError: there is none; names the choices.
+        Raises: ConfigurationError: no member has this name; lists the choices.
         """
         if isinstance(given, cls):
             return given

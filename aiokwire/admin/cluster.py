@@ -29,7 +29,7 @@ class BrokerDescription:
 class ClusterDescription:
     """The brokers, sorted by node id.
 
-    `cluster_id` is None with brokers before 0.10.1, `controller_id` while there is no controller.
+    `cluster_id` is None with brokers before 0.10.1, `controller_id` while none is elected.
     """
 
     cluster_id: str | None

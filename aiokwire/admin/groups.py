@@ -90,7 +90,7 @@ class GroupDescription:
     protocol_type: str
     state: str
     assignor: str
-    """The assignor in use; empty while there is none."""
+    """The assignor in use; empty before the first assignment."""
     epoch: int | None
     """None in the classic protocol, which reports its generation only to members."""
     assignment_epoch: int | None
@@ -105,7 +105,7 @@ class PartitionLag(NamedTuple):
     """The lag of a group in one partition."""
 
     committed: OffsetAndMetadata | None
-    """None: there is no committed offset."""
+    """None: the group has committed no offset."""
     end: int
     lag: int | None
     """Offsets from the committed one to the end; None without a committed offset."""
@@ -188,7 +188,7 @@ def _member_bytes(
 def read_consumer_protocol(
     response: consumer_group_describe.ConsumerGroupDescribeResponse, group_id: str, coordinator: int
 ) -> GroupDescription:
-    """Raises: BrokerError: there is no such group of the consumer protocol, or it may not be
+    """Raises: BrokerError: no group of the consumer protocol has this id, or it may not be
     described; ProtocolViolation: the response is for another group."""
     group = _only([one for one in response.groups if one.group_id == group_id], group_id)
     _check(group.error_code, f"cannot describe group {group_id!r}", group.error_message)

@@ -87,7 +87,7 @@ def plan_reset(
 ) -> dict[TopicPartition, OffsetChange]:
     """Plan the change of each partition in `ends`, never to before its begin or after its end.
 
-    Raises: InvalidArgument: there is no committed offset to shift, or no offset for a partition.
+    Raises: InvalidArgument: no committed offset to shift, or no offset for a partition.
     """
     changes = {}
     for tp in sorted(ends):

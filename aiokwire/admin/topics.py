@@ -51,7 +51,7 @@ class CreatedTopic:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """One partition; `leader` is None while there is none."""
+    """One partition; `leader` is None while it has none."""
 
     partition: int
     leader: int | None

@@ -266,7 +266,7 @@ class Broker:
     def address(self, node: int) -> str:
         """Return the address of one node, `host:port`.
 
-        Raises: InvalidArgument: there is no such node.
+        Raises: InvalidArgument: the node does not exist.
         """
         return str(self.state.nodes.get(node).endpoint)
 
@@ -314,7 +314,7 @@ class Broker:
     async def delete_topic(self, name: str) -> None:
         """Delete a topic without a request.
 
-        Raises: BrokerError: there is none of that name.
+        Raises: BrokerError: the topic does not exist.
         """
         topic: Topic = self.state.topics.require(name)
         await self.state.delete_topic(topic)
@@ -344,7 +344,7 @@ class Broker:
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
         """Return the records of a small topic, or of one of its partitions, without a client.
 
-        Raises: BrokerError: there is no such topic or partition.
+        Raises: BrokerError: the topic or partition does not exist.
         """
         found: list[Record] = []
         if partition is not None:

@@ -130,7 +130,7 @@ class ClusterMetadata:
 
 
 def read_cluster_metadata(storage: Storage) -> ClusterMetadata | None:
-    """Return a data directory's metadata; None if there is none, as without the controller role.
+    """Return a data directory's metadata; None without a metadata log (no controller role).
 
     Raises: CorruptRecord: a snapshot or segment is damaged or missing. StorageError.
     """

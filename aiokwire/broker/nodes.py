@@ -49,7 +49,7 @@ def parse_endpoint(text: str, option: str) -> Endpoint:
 
 
 class Leader(NamedTuple):
-    """The leader of a partition in metadata; the node is -1 while there is none."""
+    """The leader of a partition in metadata; the node is -1 without a leader."""
 
     node_id: int
     epoch: int
@@ -106,7 +106,7 @@ class Nodes:
     def get(self, node_id: int) -> Node:
         """Return the node of that id.
 
-        Raises: InvalidArgument: there is none.
+        Raises: InvalidArgument: no node has this id.
         """
         node = self._nodes.get(node_id)
         if node is None:

@@ -436,7 +436,7 @@ class TopicRegistry:
     def require(self, name: str) -> Topic:
         """Return the topic of that name.
 
-        Raises: BrokerError: there is none.
+        Raises: BrokerError: it does not exist.
         """
         topic = self._by_name.get(name)
         if topic is None:

@@ -81,8 +81,7 @@ def parse_start(text: str) -> str | int | datetime.datetime:
 @click.option(
     "--group",
     "-g",
-    help="Join this group and commit what is printed; start at its committed offsets, "
-    "or at --from where there are none.",
+    help="Join this group and commit what is printed; start at its committed offsets, or at --from where it has none.",
 )
 @consumer_options
 def command(

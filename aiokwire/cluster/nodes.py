@@ -212,7 +212,7 @@ class Nodes:
         return None if slot is None else slot.ready
 
     async def connection(self, node_id: int, lane: str, timeout: float) -> Connection:
-        """Return the ready connection of a lane. Connects if there is none, after the backoff.
+        """Return the ready connection of a lane; connect, after the backoff, if it has none.
 
         Raises: ConnectionFailed: the attempt failed or timed out, or the node is unknown;
         AuthenticationFailed: TLS or SASL refused it; ClosedError: the client was closed.

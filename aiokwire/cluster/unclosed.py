@@ -17,7 +17,7 @@ class Unclosed:
     __slots__ = ("_pid", "_who")
 
     def __init__(self) -> None:
-        self._who = ""  # empty: there is nothing to warn about
+        self._who = ""  # empty: nothing to warn about
         self._pid = 0
 
     def watch(self, owner: object, client_id: str) -> None:

@@ -102,7 +102,7 @@ class OffsetMethods:
     async def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
         """Return the offset of the next record to deliver; waits while it is being looked up.
 
-        Raises: NoOffset: there is none, and `auto_offset_reset` is "none"; RequestTimedOut;
+        Raises: NoOffset: it has none, and `auto_offset_reset` is "none"; RequestTimedOut;
         InvalidArgument: the partition is not assigned.
         """
         self._check_open()
@@ -188,7 +188,7 @@ class OffsetMethods:
     async def committed(
         self, *partitions: TopicPartition, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Fetch the group's committed offsets, None if there is none; by default of all partitions.
+        """Fetch the group's committed offsets, None where it has none; default: of all partitions.
 
         With `read_committed` it waits for open transactions that may change them.
 
@@ -225,7 +225,7 @@ class OffsetMethods:
         """Mark `record`, and all records before it in its partition, as processed: the automatic
         commit may cover them. Has no effect if the partition was given up meanwhile.
 
-        Raises: ConfigurationError: there is no `group_id`; InvalidArgument: it is not a record.
+        Raises: ConfigurationError: `group_id` is not set; InvalidArgument: it is not a record.
         """
         try:
             place = TopicPartition(record.topic, record.partition), record.offset, record.leader_epoch
@@ -238,7 +238,7 @@ class OffsetMethods:
 
         Ends automatic commits: only records that a transaction commits count as processed.
 
-        Raises: ConfigurationError: there is no `group_id`.
+        Raises: ConfigurationError: `group_id` is not set.
         """
         return self._committer().for_transactions()
 
@@ -309,7 +309,7 @@ class OffsetMethods:
         self, times: Mapping[TopicPartition, Moment], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Look up the first record of each partition at or after its time (milliseconds since the
-        epoch, or an aware datetime); None if there is no such record.
+        epoch, or an aware datetime); None if all records are older.
 
         Raises: BrokerError: a partition does not exist or is forbidden, or the broker is too old;
         RequestTimedOut.

@@ -24,7 +24,7 @@ Processed = (
 def checked_topics(topics: Iterable[object]) -> list[str]:
     """Return the names of topics.
 
-    Raises: InvalidArgument: a name is invalid, or there is none.
+    Raises: InvalidArgument: a name is invalid, or none is given.
     """
     names = [_checked_topic(topic) for topic in topics]
     if not names:

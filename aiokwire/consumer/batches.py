@@ -105,7 +105,7 @@ class Batch(Generic[K_co, V_co]):
         return cast("Sequence[ConsumerRecord[K_co, V_co]]", self._deserialize())
 
     def values(self) -> Sequence[V_co | None]:
-        """Return only the values, without record objects if there is no value deserializer.
+        """Return only the values, without record objects unless values are deserialized.
 
         Raises: as `records`.
         """

@@ -225,7 +225,7 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
     def new_member_options(self) -> MemberOptions:
         """Create the options of a group member.
 
-        Raises: ConfigurationError: there is no `group_id`.
+        Raises: ConfigurationError: `group_id` is not set.
         """
         if self.group_id is None:
             raise ConfigurationError("a member of a group needs a group_id")

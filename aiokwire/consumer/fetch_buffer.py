@@ -156,7 +156,7 @@ class FetchBuffer:
     # --- draining: the reader -----------------------------------------------------------------------------------------
 
     def current(self, only: Only = None) -> Chunk | None:
-        """Return the next chunk of the partitions in `only`; None if there is none."""
+        """Return the next chunk of the partitions in `only`, or None."""
         for _ in range(len(self._turns)):
             state = self._turns[0]
             if not state.chunks:

@@ -123,7 +123,7 @@ def plan_fetch(
     main: FetchPlan | None,
     bounded: bool,
 ) -> FetchPlan | None:
-    """Return the next fetch of a lane, or None if no partition is fetchable or there is no room.
+    """Return the next fetch of a lane, or None without fetchable partitions or room.
 
     `states` are the partitions that this broker serves, `main` is the fetch in flight on the main
     lane, `bounded` whether the broker obeys a limit for the whole response (Fetch v3 and later).

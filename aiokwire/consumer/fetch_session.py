@@ -113,7 +113,7 @@ def session_after(session: FetchSession, turn: Turn, error_code: int, session_id
 
 
 def closing_turn(session: FetchSession) -> Turn | None:
-    """Return the request that closes the session at the broker; None if there is none."""
+    """Return the request that closes the session at the broker; None without a session."""
     if session.session_id == NO_SESSION:
         return None
     return Turn(session.session_id, FINAL_EPOCH, session.by_id, (), {}, {})

@@ -87,7 +87,7 @@ class GroupHealth:
     coordinator: int | None
     """The node that responded last as the coordinator; None while none does."""
     last_error: str
-    """Why there is no coordinator."""
+    """Why the coordinator is unknown or not reached."""
     heartbeat: float | None
     """The last response to a heartbeat."""
     rebalancing: float | None

@@ -116,7 +116,7 @@ class Position:
             self.reset_from = self.fetch_offset
 
     def request_committed(self, fallback: OffsetAndMetadata | None) -> None:
-        """Wait for the committed offset; `fallback` is used if there is none."""
+        """Wait for the committed offset; without one, `fallback` is used."""
         self.machine.fire(FetchEvent.FORGET)
         self.forget()
         self.fallback = fallback
@@ -381,7 +381,7 @@ class PartitionState:
         self._renew()
 
     def request_committed(self, fallback: OffsetAndMetadata | None) -> None:
-        """Continue at the group's committed offset; `fallback` is used if there is none."""
+        """Continue at the group's committed offset, or at `fallback` without one."""
         self.cursor.request_committed(fallback)
         self._renew()
 

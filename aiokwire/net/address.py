@@ -28,7 +28,7 @@ def parse_addresses(value: str | Iterable[str]) -> list[Address]:
 
     A port that is left out is 9092; an IPv6 address with a port stands in brackets.
 
-    Raises: ConfigurationError: names the entry that is not an address; also when there is none.
+    Raises: ConfigurationError: names the entry that is not an address; also for an empty list.
     """
     if isinstance(value, str):
         entries = value.split(",")

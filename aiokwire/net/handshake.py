@@ -73,7 +73,7 @@ class ApiVersions:
     def pick(self, request_type: type[Request], max_version: int | None = None) -> int:
         """Return the newest version that both sides know, up to `max_version`.
 
-        Raises: UnsupportedVersion: there is none.
+        Raises: UnsupportedVersion: they share none.
         """
         if max_version is None:
             picked = self._picked.get(request_type)

@@ -294,7 +294,7 @@ class Producer(Owner, Generic[K, V]):
     ) -> Delivery:
         """Accept a record without waiting.
 
-        Raises: BufferFullError: there is no room now; InvalidArgument, RecordRejected: the record
+        Raises: BufferFullError: the buffer is full; InvalidArgument, RecordRejected: the record
         was refused; ClosedError.
         """
         raw_value, raw_key, headers = self._serializer.serialize_nowait(topic, value, key, partition, headers)
@@ -396,7 +396,7 @@ class Producer(Owner, Generic[K, V]):
         (TransactionFailed, FencedError), the reader resumes from the committed offsets once that is
         known: at the latest when a new producer with the same transactional id has started.
 
-        Raises: ConfigurationError: there is no transactional_id. Entering it:
+        Raises: ConfigurationError: `transactional_id` is not set. Entering it:
         TransactionStateError: another one is open; ClosedError: not started, or closed. Leaving it:
         TransactionAborted: repeat its work in a new one; FencedError: a newer instance has taken
         over; TransactionFailed: the producer cannot continue.

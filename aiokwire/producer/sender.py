@@ -391,7 +391,7 @@ class Sender:
         self._parts.on_response()
 
     def _on_written(self, load: Load, _: asyncio.Future[produce.ProduceResponse]) -> None:
-        """Deliver batches that were written with acks=0: there is no response."""
+        """Deliver batches that were written with acks=0, which get no response."""
         self.in_flight -= 1
         for partition, batch in load:
             self._results.deliver(partition, batch, -1, -1)

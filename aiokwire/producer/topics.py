@@ -102,7 +102,7 @@ class Topics:
     async def connect(self, node_id: int) -> Connection:
         """A ready connection to a node, whose message format is recorded.
 
-        Raises: KafkaError: there is none, or the node does not serve Produce.
+        Raises: KafkaError: the node cannot be reached, or does not serve Produce.
         """
         connection = await self._client.connection(node_id)
         self._formats[node_id] = planning.format_of(connection.versions.pick(produce.ProduceRequest))

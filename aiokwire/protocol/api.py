@@ -162,7 +162,7 @@ def request_type(api_key: int) -> type[Request]:
     """Return the request class of an API; its module is imported at the first call.
 
     Raises:
-        KeyError: there is no such API.
+        KeyError: the API is unknown.
     """
     found = _request_types.get(api_key)
     if found is None:

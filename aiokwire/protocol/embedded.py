@@ -17,7 +17,7 @@ def encode_embedded(data: Data, version: int) -> bytes:
     """Encode the version, then the message.
 
     Raises:
-        UnsupportedVersion: there is no such version, or it does not have a field of the message.
+        UnsupportedVersion: the version does not exist, or lacks a field of the message.
     """
     if version not in data.VERSIONS:
         raise UnsupportedVersion(f"{type(data).__name__} has no version {version}", request=type(data).__name__)

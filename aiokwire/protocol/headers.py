@@ -54,7 +54,7 @@ def encode_request(
     copied.
 
     Raises:
-        UnsupportedVersion: there is no such version, or it does not have a field of the request.
+        UnsupportedVersion: the version does not exist, or lacks a field of the request.
         InvalidArgument: a value that the protocol cannot express.
     """
     _check_version(type(request), version)
@@ -74,7 +74,7 @@ def encode_response(response: Response, version: int, correlation_id: int) -> li
     copied.
 
     Raises:
-        UnsupportedVersion: there is no such version, or it does not have a field of the response.
+        UnsupportedVersion: the version does not exist, or lacks a field of the response.
     """
     _check_version(type(response), version)
     out = writer_for(response.VERSIONS, version, framed=True)
@@ -114,7 +114,7 @@ def decode_request(
     objects (default: unlimited).
 
     Raises:
-        KeyError: there is no such API.
+        KeyError: the API is unknown.
         UnsupportedVersion: the API has no such version.
         ProtocolViolation: the bytes are not a request of this API and version.
     """
@@ -140,7 +140,7 @@ def decode_response(frame: Buffer, response_type: type[R], version: int) -> R:
     whatever was asked.
 
     Raises:
-        UnsupportedVersion: there is no such version.
+        UnsupportedVersion: the version does not exist.
         ProtocolViolation: the bytes are no such response.
     """
     _check_version(response_type, version)

@@ -1,7 +1,7 @@
 """One client for each process and configuration, reused by the tasks of the process.
 
 Spark reuses its forked Python workers, so that the next task finds the connections open. The loop
-runs only while a task or the planner waits: there is no thread to stop when Spark ends a process.
+runs only while a task or the planner waits, so that Spark ends a process without a thread to stop.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def _as_coroutine(awaitable: Awaitable[T]) -> T:
 
 
 def session_for(config: ClientConfig) -> Session:
-    """Return the process's session of this configuration, started when there is none.
+    """Return the process's session of this configuration; start the first.
 
     Raises: KafkaError: the client cannot start.
     """

@@ -121,7 +121,7 @@ class Faults:
     def leader(self, topic: str, partition: int) -> int:
         """Return the id of the node that leads a partition.
 
-        Raises: BrokerError: there is no such partition.
+        Raises: BrokerError: the partition does not exist.
         """
         return self._state.partition(topic, partition).leader
 
@@ -146,7 +146,7 @@ class Faults:
         SyncGroup get NOT_COORDINATOR, a rebalance in progress is lost, and for `load_seconds`
         requests about the group get COORDINATOR_LOAD_IN_PROGRESS.
 
-        Raises: InvalidArgument: there is no such node, or it is stopped.
+        Raises: InvalidArgument: the node does not exist, or is stopped.
         """
         require_number("load_seconds", load_seconds, minimum=0)
         self._running(node)
@@ -178,7 +178,7 @@ class Faults:
     def group(self, group_id: str) -> GroupView:
         """Return the coordinator's view of a group.
 
-        Raises: BrokerError: there is no such group.
+        Raises: BrokerError: the group does not exist.
         """
         group = self._group(group_id)
         members = {member_id: member.instance_id for member_id, member in group.members.items()}
@@ -189,7 +189,7 @@ class Faults:
     def evict(self, group_id: str, member_id: str) -> None:
         """End a member's session now, as if its heartbeats had stopped.
 
-        Raises: BrokerError: there is no such group or member. StorageError.
+        Raises: BrokerError: the group or member does not exist. StorageError.
         """
         if member_id not in self._group(group_id).members:
             raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id!r} of group {group_id!r}")
@@ -198,7 +198,7 @@ class Faults:
     def rebalance(self, group_id: str) -> None:
         """Start a rebalance of a group.
 
-        Raises: BrokerError: there is no such group, or it has no members. StorageError.
+        Raises: BrokerError: the group does not exist or has no members. StorageError.
         """
         if not self._group(group_id).members:
             raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id!r} has no members")
@@ -218,7 +218,7 @@ class Faults:
         Its partitions move to running nodes; with `fail_over=False` they have no leader until it is
         back. The keys that it coordinates always move. Stopping a stopped node changes nothing.
 
-        Raises: InvalidArgument: there is no such node.
+        Raises: InvalidArgument: the node does not exist.
         """
         stopped = self._state.nodes.get(node)
         if not stopped.running:
@@ -232,7 +232,7 @@ class Faults:
     async def start_node(self, node: int) -> None:
         """Start a stopped node at its port. It leads only the partitions that have not moved.
 
-        Raises: InvalidArgument: there is no such node. ConnectionFailed: its port is taken.
+        Raises: InvalidArgument: the node does not exist. ConnectionFailed: its port is taken.
         """
         started = self._state.nodes.get(node)
         if not started.running:

@@ -105,7 +105,7 @@ def _spread(given: dict[str, list[Part]], free: list[Part], members: list[Subscr
 
 
 def _balance(given: dict[str, list[Part]], takers: Mapping[bytes, list[str]]) -> None:
-    """Move partitions to members with at least two fewer, until there are none."""
+    """Move partitions to members with at least two fewer, as long as one has."""
     moved = True
     while moved:
         moved = False

@@ -420,7 +420,7 @@ class GroupCoordinator:
     def evict(self, group_id: str, member_id: str) -> None:
         """End a member's session now.
 
-        Raises: StorageError. KeyError: there is no such group or member.
+        Raises: StorageError. KeyError: the group or member does not exist.
         """
         group = self._groups[group_id]
         group.members[member_id]
@@ -432,7 +432,7 @@ class GroupCoordinator:
     def rebalance(self, group_id: str) -> None:
         """Start a rebalance of a group with members, unless one is in progress.
 
-        Raises: StorageError. KeyError: there is no such group.
+        Raises: StorageError. KeyError: the group does not exist.
         """
         group = self._groups[group_id]
         if isinstance(group, ConsumerGroup):

@@ -113,7 +113,7 @@ class Reply(Generic[A]):
                 self._on_answer(answer)
 
     def get(self, shape: Callable[[A], B]) -> B | Awaitable[B]:
-        """Return `shape` of the answer, or an awaitable if there is no answer yet."""
+        """Return `shape` of the answer, or an awaitable of the answer."""
         if self._answer is not None:
             return shape(self._answer)
         future: asyncio.Future[B] = asyncio.get_running_loop().create_future()

@@ -1,8 +1,8 @@
 """DescribeCluster: v0-2
 
 Version notes:
-- v1: endpoint types; there are no controllers to be described
-- v2: fenced brokers; there are none
+- v1: endpoint types; this broker has no controllers to describe
+- v2: fenced brokers; this broker never fences one
 """
 
 from __future__ import annotations

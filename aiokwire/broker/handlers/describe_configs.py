@@ -4,7 +4,7 @@ The configs of a topic or of this broker, with values in force and their sources
 
 Version notes:
 - v1: synonyms, with the overridden values; sources instead of `is_default`
-- v3: types and documentation (there is none: Kafka's own describes each name)
+- v3: types and documentation (empty: Kafka's own describes each name)
 """
 
 from __future__ import annotations

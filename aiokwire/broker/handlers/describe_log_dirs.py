@@ -4,7 +4,7 @@ The log directory of this broker, with the sizes of the requested partitions.
 
 Version notes:
 - v3: an error code of the whole response; v4: the size of the file system and its free space
-- v5: cordoned directories (KIP-1066); there are none
+- v5: cordoned directories (KIP-1066); this broker cordons none
 """
 
 from __future__ import annotations

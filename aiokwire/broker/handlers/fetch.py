@@ -8,7 +8,7 @@ Version notes:
 - v4: isolation level, aborted transactions; v5: log start offset; v7: sessions (KIP-227)
 - v9: leader epochs (KIP-320); v10: zstd, which Kafka 4.3.1 serves to older versions too
 - v12: detection of truncation (KIP-595)
-- v13: topics by id; v18: high watermark of followers: there are none
+- v13: topics by id; v18: high watermark of followers, which do not exist here
 
 The first batch is returned whole even if it exceeds the limits, so that a consumer always makes
 progress; otherwise the limits are hard. A batch may be cut off at a limit.

@@ -29,7 +29,7 @@ SKIP_SINCE = 9
 
 
 def handle(request: messages.JoinGroupRequest, call: Call) -> MaybeAwaitable[messages.JoinGroupResponse]:
-    """Respond at once only if there is no rebalance to wait for."""
+    """Respond at once only if no rebalance is to be awaited."""
     if request.reason:
         logger.debug("member %r joins group %r: %s", request.member_id, request.group_id, printable(request.reason))
     asked = Join(

@@ -57,7 +57,7 @@ class Target(NamedTuple):
     wanted: messages.TopicProduceData
     topic: Topic | None
     partitions: list[Partition | None]  # as in the request
-    code: ErrorCode  # why there is no topic
+    code: ErrorCode  # why `topic` is None
     checked: list[Checked | BrokerError | None]  # the checked records of existing partitions
 
 
@@ -178,7 +178,7 @@ async def _after_checking(
 
 
 def _check_usual(targets: list[Target], now: int) -> bool:
-    """Check usual batches up to the first other one; return whether there is none."""
+    """Check usual batches up to the first other one; return whether all were usual."""
     left = QUICK_RECORDS
     for wanted, topic, partitions, _, checked in targets:
         if topic is None:

@@ -186,7 +186,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex(_Saved):
-    """The transactions with an abort marker in this segment; without any there is no file."""
+    """The transactions with an abort marker in this segment; the file exists only if it has one."""
 
     ENTRY = _TXN_ENTRY
 

@@ -120,7 +120,7 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """The end of what consumers may read: the log's end, as there are no replicas."""
+        """The end of what consumers may read: the log's end, because one node holds each log."""
         return self.end_offset
 
     @property
@@ -387,7 +387,7 @@ class PartitionLog:
         return self.log_start_offset
 
     def prepare_retention(self, now_ms: int) -> Removal | None:
-        """Remove segments that are too old, too many or below the start; None: there are none.
+        """Remove segments that are too old, too many or below the start; None if none is.
 
         Raises: StorageError.
         """
@@ -446,7 +446,7 @@ class PartitionLog:
             segment.release()
 
     def prepare_close(self, now_ms: int) -> Flush | None:
-        """Write indexes and producers for a clean stop; return their flush, None if there is none.
+        """Write indexes and producers for a clean stop; return their flush, or None.
 
         Raises: StorageError: the log needs recovery at the next start.
         """

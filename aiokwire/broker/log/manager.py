@@ -250,7 +250,7 @@ class LogManager:
     ) -> PartitionLog:
         """Create the log of a new partition; it takes appends after `note_registered`.
 
-        Raises: InvalidArgument: it exists. StorageError: there is no room; nothing was created.
+        Raises: InvalidArgument: it exists. StorageError: the disk is full; nothing was created.
         """
         (log,) = self.build(topic, [partition], topic_id, now_ms, config)
         self.add(log)
@@ -261,7 +261,7 @@ class LogManager:
     ) -> list[PartitionLog]:
         """Create files of new partitions, perhaps in a thread; pass the logs to `add`, on the loop.
 
-        Raises: InvalidArgument: one exists. StorageError: there is no room; nothing was created.
+        Raises: InvalidArgument: one exists. StorageError: the disk is full; nothing was created.
         """
         logs: list[PartitionLog] = []
         try:
@@ -296,14 +296,14 @@ class LogManager:
     def delete(self, topic: str, partition: int, now_ms: int) -> None:
         """Remove a partition's log: its name is free at once, `deletions_due` deletes its files.
 
-        Raises: KeyError: there is none. StorageError.
+        Raises: KeyError: it does not exist. StorageError.
         """
         self.prepare_delete(topic, [partition], now_ms).do()
 
     def prepare_delete(self, topic: str, partitions: Iterable[int], now_ms: int) -> Work:
         """Remove logs of a topic; the work frees their names, `deletions_due` deletes their files.
 
-        Raises: KeyError: there is none of that number.
+        Raises: KeyError: none has that number.
         """
         renames = []
         due_ms = now_ms

@@ -113,7 +113,7 @@ class Storage(Protocol):
 def append_exactly(file: StoredFile, data: Buffer, position: int) -> None:
     """Write all of `data` at the end of a file whose size is `position`, or leave it as it was.
 
-    Raises: StorageError: there is no room (or the medium failed); nothing of `data` is in the file.
+    Raises: StorageError: the disk is full or failed; nothing of `data` is in the file.
     """
     written = 0
     try:

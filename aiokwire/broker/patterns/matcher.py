@@ -31,7 +31,7 @@ class Budget:
     def spend(self, steps: int) -> None:
         """Take steps.
 
-        Raises: PatternTooExpensive: there are not enough.
+        Raises: PatternTooExpensive: the budget is used up.
         """
         self.left -= steps
         if self.left < 0:

@@ -2,7 +2,7 @@
 
 - A heartbeat names only what changed since the last one with a response; after one without a
   response, and in a join, it names everything.
-- v0: the coordinator generates member ids, and there are no patterns. v1: members generate their
+- v0: the coordinator generates member ids and takes no patterns. v1: members generate their
   ids (KIP-1082).
 """
 

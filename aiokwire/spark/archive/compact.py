@@ -61,7 +61,7 @@ def compact(
 ) -> Compacted:
     """Merge files smaller than `file_bytes`, and all manifests of an archive.
 
-    Raises: ConfigurationError: there is no archive; ArchiveDamaged: a file differs from its
+    Raises: ConfigurationError: the archive does not exist; ArchiveDamaged: a file differs from its
         manifest; Stopped: a stop was requested, nothing was changed; JobFailed: Spark's job failed.
     """
     began = time.perf_counter()

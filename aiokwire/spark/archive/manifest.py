@@ -86,7 +86,7 @@ class Archive:
     """The state that the manifests define together."""
 
     number: int = 0
-    """Of the last manifest; 0 when there is none."""
+    """Of the last manifest; 0 before the first."""
     begins: int = 0
     """Of the first manifest in effect: a compaction's, or 1."""
     files: tuple[DataFile, ...] = ()
@@ -215,7 +215,7 @@ def covers(archive: Archive, tp: TopicPartition, offset: int) -> bool:
 def read_archive(place: str | Store) -> Archive:
     """Read the archive at a path, in the state of its last manifest.
 
-    Raises: ConfigurationError: there is no archive; ArchiveDamaged: see `fold`.
+    Raises: ConfigurationError: the archive does not exist; ArchiveDamaged: see `fold`.
     """
     store = Store.at(place) if isinstance(place, str) else place
     found = load(store)
@@ -225,7 +225,7 @@ def read_archive(place: str | Store) -> Archive:
 
 
 def load(store: Store) -> Archive:
-    """Read the archive of a store; an empty one if there is none.
+    """Read the archive of a store; an empty one if the store has none.
 
     Raises: ArchiveDamaged: see `fold`.
     """

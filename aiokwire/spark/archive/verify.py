@@ -57,7 +57,7 @@ def verify(
 ) -> Verified:
     """Read every file of an archive, compare it with its manifest, and look for unnamed files.
 
-    Raises: ConfigurationError: there is no archive; ArchiveDamaged: its manifests are inconsistent;
+    Raises: ConfigurationError: no such archive; ArchiveDamaged: its manifests are inconsistent;
         Stopped.
     """
     began = time.perf_counter()

@@ -25,7 +25,7 @@ def compare(
 ) -> Comparison:
     """Compare the topics of the source's options, at the `audited` offsets, with an archive.
 
-    Raises: ConfigurationError: there is no archive, or its records were decoded; ArchiveDamaged:
+    Raises: ConfigurationError: no such archive, or its records were decoded; ArchiveDamaged:
         its manifests are inconsistent.
     """
     archive = read_archive(place)

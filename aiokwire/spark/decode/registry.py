@@ -25,7 +25,7 @@ _kept: dict[tuple[str, int], str] = {}
 
 
 class UnknownSchema(Exception):
-    """There is no Avro schema of this id."""
+    """The registry has no Avro schema of this id."""
 
 
 class Registry(Protocol):

@@ -69,12 +69,12 @@ class Store:
         return bool(self.system.get_file_info(self.full(path)).is_file)
 
     def size(self, path: str) -> int | None:
-        """Return the size in bytes; None if there is no such file."""
+        """Return the size in bytes; None if the file does not exist."""
         info = self.system.get_file_info(self.full(path))
         return info.size if info.is_file else None
 
     def read(self, path: str) -> bytes | None:
-        """Read a whole file; None if there is no such file."""
+        """Read a whole file; None if it does not exist."""
         try:
             with self.system.open_input_stream(self.full(path)) as stream:
                 data: bytes = stream.read()

@@ -36,7 +36,7 @@ class Position:
     source: int
     """Its number among the query's sources."""
     batch_id: int
-    """The last finished microbatch; -1: there is none, and the offsets are the end of the first."""
+    """The last finished microbatch; -1: none, and the offsets are the end of the first."""
     offsets: Offsets
 
 
@@ -65,7 +65,7 @@ def read_positions(checkpoint: str | os.PathLike[str]) -> list[Position]:
 
     `checkpoint` is a local folder or a URI. Checkpoints of spark-sql-kafka are supported, too.
 
-    Raises: ConfigurationError: there is no checkpoint, or it has no offsets of Kafka.
+    Raises: ConfigurationError: the checkpoint does not exist, or has no offsets of Kafka.
     """
     store = Store.at(checkpoint)
     names = [""] if store.files("offsets") else store.folders()

@@ -395,7 +395,7 @@ class Pipeline:
     def last(self) -> str:
         """The name of the last step or source, the default input of a sink.
 
-        Raises: ConfigurationError: there is none.
+        Raises: ConfigurationError: the pipeline has no source yet.
         """
         if not self.steps and not self.sources:
             raise ConfigurationError("a pipeline begins with a source: there is nothing to write yet")

@@ -117,7 +117,7 @@ def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
     The column `value` is written as it is, or as JSON if it is composite; without it, all columns
     that are not parts of a record are written as a JSON object.
 
-    Raises: ConfigurationError: there is nothing to write, or a column has the wrong type.
+    Raises: ConfigurationError: it has no column to write, or one of the wrong type.
     """
     owner = f"sink {sink.name!r}"
     schema = frame.schema

@@ -149,7 +149,7 @@ class Timeline:
 
     @property
     def first(self) -> int | None:
-        """The time at which the next record with a timestamp is due; None if there is none."""
+        """The time at which the next record with a timestamp is due, or None."""
         while True:
             later = self._due[self._due >= 0]
             if len(later):

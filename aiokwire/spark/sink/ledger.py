@@ -74,7 +74,7 @@ class Ledger:
         return found[self._home].offset
 
     async def read(self, client: Client, timeout: float) -> Entry | None:
-        """Return the last committed batch, None when there is none.
+        """Return the last committed batch, or None.
 
         Raises: KafkaError: the coordinator refuses, is older than Kafka 2.5, or does not respond
             within `timeout` seconds.

@@ -45,7 +45,7 @@ def ranges_between(start: Mapping[TopicPartition, int], end: Mapping[TopicPartit
 
 @dataclasses.dataclass
 class Bounds:
-    """The bounds set by a query's filters; None where there is no bound."""
+    """The bounds set by a query's filters; None: unbounded."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None

@@ -87,7 +87,7 @@ class Outcome:
 async def hourly_delays(output: Path, *, kill: bool) -> Outcome:
     """Run the demo; `output` is emptied first.
 
-    Raises: Stalled: there is no more progress; KafkaError: the pipeline failed.
+    Raises: Stalled: progress has ended; KafkaError: the pipeline failed.
     """
     from rich.console import Console
 
