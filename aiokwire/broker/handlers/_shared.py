@@ -151,17 +151,18 @@ def narrowed(request: M, topics: list[Any]) -> M:
 
 
 def with_topics(result: MaybeAwaitable[M], rows: Sequence[Any]) -> MaybeAwaitable[M]:
-    """Add the rows of denied topics to a response."""
-    if isinstance(result, Awaitable):
-        return _with_topics_later(result, rows)
-    result.topics += rows  # type: ignore[attr-defined]  # each response that is passed has topics
-    return result
+    """Add the rows of denied topics to a response, unless it refuses the whole request."""
+    return _with_topics_later(result, rows) if isinstance(result, Awaitable) else _with_topics(result, rows)
 
 
-async def _with_topics_later(result: Awaitable[M], rows: Sequence[Any]) -> M:
-    response = await result
-    response.topics += rows  # type: ignore[attr-defined]
+def _with_topics(response: Any, rows: Sequence[Any]) -> Any:
+    if not getattr(response, "error_code", ErrorCode.NONE):
+        response.topics += rows
     return response
+
+
+async def _with_topics_later(response: Awaitable[M], rows: Sequence[Any]) -> M:
+    return cast("M", _with_topics(await response, rows))
 
 
 def client_of(call: Call) -> Client:
