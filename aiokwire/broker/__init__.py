@@ -11,9 +11,11 @@ on `state`: topics, logs (`log/`), configs, producer ids, nodes. Tests make it m
 from aiokwire.broker.broker import Broker
 from aiokwire.broker.faults import Faults, Hold, Journal, JournalEntry, Observation, On, Rule
 from aiokwire.broker.options import BrokerOptions
+from aiokwire.broker.security.development import PROPERTIES, Setup, new_setup, stored_setup
 from aiokwire.broker.security.listeners import Listener
 
 __all__ = [
+    "PROPERTIES",
     "Broker",
     "BrokerOptions",
     "Faults",
@@ -24,4 +26,7 @@ __all__ = [
     "Observation",
     "On",
     "Rule",
+    "Setup",
+    "new_setup",
+    "stored_setup",
 ]

@@ -6,11 +6,13 @@ import asyncio
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
 
+from aiokwire.cli import broker_security
 from aiokwire.cli.options import pairs_option, parse_settings, parse_topic_partitions
 from aiokwire.cli.running import run
 from aiokwire.threads import start_thread
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from aiokwire.broker import Broker
 
 
+_COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 _OWN_OPTIONS = frozenset(
     (
         "advertised",
@@ -31,6 +34,8 @@ _OWN_OPTIONS = frozenset(
         "rng",
         "storage",
         "topics",
+        "users",
+        "data_dir_mode",
     )
 )
 
@@ -84,34 +89,75 @@ def _parse_topics(given: tuple[str, ...]) -> dict[str, int]:
     is_flag=True,
     help="Apply retention to adopted topics whose configs are unknown (default: keep their records).",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Serve SASL_SSL: create certificates and the user admin, and print where client.properties is.",
+)
+@click.option(
+    "--secure-dir",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Directory of the files of --secure (default: security in --data-dir, or a temporary directory).",
+)
 @click.option("--journal", type=click.IntRange(0), default=0, help="Keep the last N requests, for tests.", metavar="N")
 @click.option("--ready-json", is_flag=True, help="Print one line of JSON when ready: addresses, ids, process id.")
 @click.option("--exit-with-stdin", is_flag=True, help="Stop when standard input is closed.")
 def command(
-    *, topics: tuple[str, ...], settings: dict[str, Any], ready_json: bool, exit_with_stdin: bool, **options: Any
+    *,
+    topics: tuple[str, ...],
+    settings: dict[str, Any],
+    ready_json: bool,
+    exit_with_stdin: bool,
+    secure: bool,
+    secure_dir: str | None,
+    **options: Any,
 ) -> None:
-    """Run a broker for any Kafka client, with a log on disk in Kafka's format."""
-    wanted = _parse_topics(topics)
+    """Run a broker for any Kafka client, with a log on disk in Kafka's format.
+
+    At SIGHUP a broker with TLS reads changed certificates.
+    """
+    options["topics"] = _parse_topics(topics)
+    broker_security.check(settings, secure=secure, secure_dir=secure_dir)
+    if "listeners" in settings and click.get_current_context().get_parameter_source("listen") is not _COMMANDLINE:
+        del options["listen"]
 
     async def serve() -> None:
+        if not secure:
+            await _serve({**options, **settings}, None)
+            return
+        async with broker_security.secured(options, secure_dir) as (secured, properties):
+            await _serve({**secured, **settings}, properties)
+
+    async def _serve(chosen: dict[str, Any], properties: Path | None) -> None:
         from aiokwire.broker import Broker
 
-        async with Broker(topics=wanted, **options, **settings) as broker:
-            print(_ready_line(broker) if ready_json else _listening_line(broker), flush=True)
+        async with Broker(**chosen) as broker, anyio.create_task_group() as tasks:
+            if any(listener.uses_tls for listener in broker.listeners):
+                await tasks.start(broker_security.reload_on_hangup, broker)
+            print(_ready_line(broker, properties) if ready_json else _listening_lines(broker, properties), flush=True)
             await (_stdin_closed() if exit_with_stdin else anyio.sleep_forever())
+            tasks.cancel_scope.cancel()
 
     run(serve, until_stopped=True)
 
 
-def _listening_line(broker: Broker) -> str:
-    bound = str(broker.state.configs.static["listeners"]).removeprefix("PLAINTEXT://")
-    clients = broker.bootstrap_servers
-    if clients.partition(",")[0] == bound:
-        return f"listening on {clients}"
-    return f"listening on {bound}, clients connect to {clients}"
+def _listening_lines(broker: Broker, properties: Path | None) -> str:
+    bound = dict(entry.split("://") for entry in broker.state.configs.static["listeners"].split(","))
+    lines = [_listening_line(broker, listener.name, bound) for listener in broker.listeners]
+    if properties is not None:
+        lines.append(f"clients log in as admin, with the options in {properties}")
+    return "\n".join(lines)
 
 
-def _ready_line(broker: Broker) -> str:
+def _listening_line(broker: Broker, name: str, bound: dict[str, str]) -> str:
+    clients, prefix = broker.address_of(name), "" if name == "PLAINTEXT" else f"{name}: "
+    if clients.partition(",")[0] == bound[name]:
+        return f"{prefix}listening on {clients}"
+    return f"{prefix}listening on {bound[name]}, clients connect to {clients}"
+
+
+def _ready_line(broker: Broker, properties: Path | None) -> str:
     ready = {
         "event": "ready",
         "bootstrap_servers": broker.bootstrap_servers,
@@ -122,6 +168,7 @@ def _ready_line(broker: Broker) -> str:
         ],
         "cluster_id": broker.cluster_id,
         "pid": os.getpid(),
+        **({} if properties is None else {"client_properties": str(properties)}),
     }
     return json.dumps(ready)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from aiokwire.error_codes import ErrorCode as ErrorCode
     from aiokwire.protocol import ApiKey as ApiKey
+    from aiokwire.testing.secure import SecureBroker as SecureBroker, ThreadedSecureBroker as ThreadedSecureBroker
     from aiokwire.testing.threaded import ThreadedBroker as ThreadedBroker
 else:
     __all__, __getattr__, __dir__ = lazy_names(
@@ -35,6 +36,7 @@ else:
             "broker": "Broker Hold Journal JournalEntry Observation On Rule",
             "error_codes": "ErrorCode",
             "protocol": "ApiKey",
+            "testing.secure": "SecureBroker ThreadedSecureBroker",
             "testing.threaded": "ThreadedBroker",
         },
     )

@@ -48,6 +48,21 @@ def kafka_broker(request: pytest.FixtureRequest, kafka_broker_options: dict[str,
             yield broker
 
 
+@pytest.fixture
+def kafka_broker_secure(request: pytest.FixtureRequest, kafka_broker_options: dict[str, Any]) -> Iterator[Any]:
+    """A broker as `kafka_broker`, with TLS and a login: pass its `client_options` to clients.
+
+    A `SecureBroker` in async tests; in all others a `ThreadedSecureBroker`.
+    """
+    if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
+        yield request.getfixturevalue(f"_kafka_broker_secure_on_{_loop_scope(request)}_loop")
+    else:
+        from aiokwire.testing.secure import ThreadedSecureBroker
+
+        with ThreadedSecureBroker(**{"journal": JOURNAL, **kafka_broker_options}) as broker:
+            yield broker
+
+
 def _loop_scope(request: pytest.FixtureRequest) -> str:
     """Return the scope of the loop that pytest-asyncio runs a test on."""
     marker = request.node.get_closest_marker("asyncio")
@@ -58,16 +73,19 @@ def _loop_scope(request: pytest.FixtureRequest) -> str:
     return str(chosen or "function")
 
 
-def _broker_on_a_loop(loop_scope: Literal["function", "class", "module", "package", "session"]) -> Any:
+def _broker_on_a_loop(
+    loop_scope: Literal["function", "class", "module", "package", "session"], *, secure: bool = False
+) -> Any:
     """A fixture for tests of one loop scope, because a broker must run on the loop of its test."""
 
     async def broker_on_the_tests_loop(kafka_broker_options: dict[str, Any]) -> AsyncIterator[Broker]:
-        from aiokwire.broker import Broker
+        from aiokwire.testing import Broker, SecureBroker
 
-        async with Broker(**{"journal": JOURNAL, **kafka_broker_options}) as broker:
+        kind = SecureBroker if secure else Broker
+        async with kind(**{"journal": JOURNAL, **kafka_broker_options}) as broker:
             yield broker
 
-    name = f"_kafka_broker_on_{loop_scope}_loop"
+    name = f"_kafka_broker{'_secure' if secure else ''}_on_{loop_scope}_loop"
     try:
         import pytest_asyncio
     except ImportError:
@@ -80,6 +98,11 @@ _on_class_loop = _broker_on_a_loop("class")
 _on_module_loop = _broker_on_a_loop("module")
 _on_package_loop = _broker_on_a_loop("package")
 _on_session_loop = _broker_on_a_loop("session")
+_secure_on_function_loop = _broker_on_a_loop("function", secure=True)
+_secure_on_class_loop = _broker_on_a_loop("class", secure=True)
+_secure_on_module_loop = _broker_on_a_loop("module", secure=True)
+_secure_on_package_loop = _broker_on_a_loop("package", secure=True)
+_secure_on_session_loop = _broker_on_a_loop("session", secure=True)
 
 # --- one broker for all tests -----------------------------------------------------------------------------------------
 

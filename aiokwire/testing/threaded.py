@@ -23,8 +23,10 @@ class ThreadedBroker:
     blocking call, from any thread. The methods that most tests need are typed.
     """
 
+    KIND: type[Broker] = Broker
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self._broker = Broker(*arguments, **options)
+        self._broker = self.KIND(*arguments, **options)
         self._stack = contextlib.ExitStack()
         self._portal: BlockingPortal | None = None
 

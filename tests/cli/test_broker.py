@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -103,3 +105,54 @@ def test_an_unknown_host_is_reported_without_the_number_of_the_error() -> None:
     assert result.exit_code == 1
     assert "the host cannot be resolved (" in result.stderr
     assert "Errno" not in result.stderr
+
+
+def test_a_secure_broker_names_its_client_properties_and_reuses_them(tmp_path: Path) -> None:
+    data_dir, contents = str(tmp_path / "data"), []
+    for _ in range(2):
+        with _started("--secure", "--ready-json", "--exit-with-stdin", "--data-dir", data_dir) as process:
+            assert process.stdout is not None
+            ready = json.loads(process.stdout.readline())
+            properties = Path(ready["client_properties"])
+            contents.append(properties.read_text())
+            process.send_signal(signal.SIGHUP)  # reads the certificates; does not stop it
+            assert process.stdin is not None
+            process.stdin.close()
+            assert process.wait(20) == 0
+    assert contents[0] == contents[1]
+    assert "security.protocol=SASL_SSL\n" in contents[0]
+
+
+def test_a_secure_broker_in_memory_leaves_no_file() -> None:
+    with _started("--secure", "--exit-with-stdin") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("SASL_SSL: listening on 127.0.0.1:")
+        properties = Path(process.stdout.readline().rpartition(" ")[2].strip())
+        password = re.search(r'password="([^"]+)"', properties.read_text())
+        assert password is not None
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(20) == 0
+        assert password[1] not in process.stdout.read()
+    assert not properties.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--secure-dir", "x"], ["--secure", "--set", "listeners=PLAINTEXT://127.0.0.1:0"]]
+)
+def test_contradictory_options_of_security_are_refused(arguments: list[str]) -> None:
+    result = CliRunner().invoke(cli, ["broker", *arguments])
+    assert result.exit_code == 2
+    assert "--secure" in result.output
+
+
+def test_listeners_of_kafkas_config_replace_the_default_address() -> None:
+    settings = ["listeners=A://127.0.0.1:0,B://127.0.0.1:0", "listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aiokwire", "broker", "--exit-with-stdin", "--set", settings[0], "--set", settings[1]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    output, _ = process.communicate(timeout=20)
+    assert [line.partition(":")[0] for line in output.splitlines()] == ["A", "B"]
