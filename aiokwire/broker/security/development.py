@@ -105,7 +105,7 @@ def _authority(storage: Storage) -> CertificateAuthority:
 
 
 def _broker_pem(storage: Storage, authority: CertificateAuthority, names: tuple[str, ...]) -> str:
-    """Return key and chain of the broker; issue another certificate if it expires or lacks names."""
+    """Return key and chain of the broker, renewed if the certificate expires or lacks names."""
     stored = _text(storage, "broker.pem")
     if stored and _is_usable(stored, names):
         return stored

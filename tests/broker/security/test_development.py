@@ -9,6 +9,7 @@ import pytest
 
 from aiokwire.broker import PROPERTIES, new_setup, stored_setup
 from aiokwire.broker.security import development
+from aiokwire.clock import wall_ms
 from aiokwire.errors import StorageError
 
 
@@ -40,7 +41,7 @@ def test_another_host_name_and_an_expiry_renew_the_certificate_but_not_the_autho
     stored_setup(tmp_path, ["broker.example"])
     second = _files(tmp_path)
     assert second["broker.pem"] != first["broker.pem"]
-    now = development.wall_ms()
+    now = wall_ms()
     monkeypatch.setattr(development, "wall_ms", lambda: now + 340 * 86_400_000)
     stored_setup(tmp_path, ["broker.example"])
     third = _files(tmp_path)
