@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -102,16 +102,26 @@ class RealKafka:
     """Kafka of one release on a JVM, with its own ZooKeeper if the release needs one.
 
     `full_speed` gives it the heap and the compiler of a production broker, for benchmarks;
-    otherwise it starts fast with little memory.
+    otherwise it starts fast with little memory. `jvm_options` are for the broker's JVM,
+    `format_options` for the tool that formats its directory.
     """
 
     def __init__(
-        self, version: str = "4.3.1", *, settings: Mapping[str, object] | None = None, full_speed: bool = False
+        self,
+        version: str = "4.3.1",
+        *,
+        settings: Mapping[str, object] | None = None,
+        full_speed: bool = False,
+        port: int = 0,
+        jvm_options: Sequence[str] = (),
+        format_options: Sequence[str] = (),
     ) -> None:
         self.version = version
-        self.port = free_port()
+        self.port = port or free_port()
         self._settings = dict(settings or {})
         self._full_speed = full_speed
+        self._jvm_options = list(jvm_options)
+        self._format_options = list(format_options)
         self._kraft = int(version.split(".", maxsplit=1)[0]) >= _KRAFT_FROM
         self._directory: Path | None = None
         self._broker: subprocess.Popen[bytes] | None = None
@@ -231,7 +241,7 @@ class RealKafka:
         # a first byte of 0 makes the id start with "A": the tool parses a leading dash as an option
         cluster_id = base64.urlsafe_b64encode(bytes(1) + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         tool = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._home / "server.properties"))
-        command = self._jvm(*tool, heap_mb=128, log="format.log")
+        command = self._jvm(*tool, *self._format_options, heap_mb=128, log="format.log")
         done = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECONDS, check=False)
         if done.returncode:
             raise ServerFailed(
@@ -250,12 +260,13 @@ class RealKafka:
         path = self._write("zookeeper.properties", settings)
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         self._zookeeper = self._spawn(self._jvm(main, str(path), heap_mb=128, log="zookeeper.log"), "zookeeper.out")
-        self._await(self._zookeeper, port, "ZooKeeper", _listens)
+        self._await(self._zookeeper, port, "ZooKeeper", listens)
         self._write("server.properties", self._zookeeper_settings(port))
 
     def _start_broker(self) -> None:
         heap_mb = 1024 if self._full_speed else 512 if self._kraft else 384
-        command = self._jvm("kafka.Kafka", str(self._home / "server.properties"), heap_mb=heap_mb, log="broker.log")
+        main = (*self._jvm_options, "kafka.Kafka")
+        command = self._jvm(*main, str(self._home / "server.properties"), heap_mb=heap_mb, log="broker.log")
         self._broker = self._spawn(command, "broker.out")
         self._await(self._broker, self.port, f"Kafka {self.version}", self._answers)
 
@@ -345,7 +356,8 @@ class RealKafka:
         return {**settings, **self._settings}
 
 
-def _listens(host: str, port: int) -> bool:
+def listens(host: str, port: int) -> bool:
+    """Whether a server accepts connections at a port."""
     try:
         socket.create_connection((host, port), timeout=1).close()
     except OSError:

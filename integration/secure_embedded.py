@@ -1,0 +1,115 @@
+"""The embedded broker with TLS, SASL and ACLs in its own process, as `SecureKafka`.
+
+Started as `python -m integration.secure_embedded`, it reads its options as JSON from the standard
+input, serves until that is closed, and prints a line when it is ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+from integration.kafka.secure import PROTOCOLS, USERS, Access, password
+from integration.kafka.server import ServerFailed
+
+_STOP_SECONDS = 20.0
+
+
+class SecureEmbedded:
+    """The embedded broker with a listener for each protocol. Its data is in memory."""
+
+    version = "embedded"
+
+    def __init__(self, *, reauth_ms: int = 0) -> None:
+        self.access = Access()
+        self._reauth_ms = reauth_ms
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The mechanisms of the SASL listeners."""
+        return ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address of the SASL_SSL listener."""
+        return self.access.address("SASL_SSL")
+
+    def start(self) -> None:
+        """Start the process; return when the broker is ready.
+
+        Raises:
+            ServerFailed: it ended before.
+        """
+        command = [sys.executable, "-m", "integration.secure_embedded"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(self._options()) + "\n")
+        process.stdin.flush()
+        if process.stdout.readline().strip() != "ready":
+            raise ServerFailed(f"the secure embedded broker ended with status {process.wait(_STOP_SECONDS)}")
+
+    def close(self) -> None:
+        """Stop the process and delete the certificates."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.communicate(timeout=_STOP_SECONDS)
+        self.access.certificates.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _options(self) -> dict[str, Any]:
+        certificates = self.access.certificates
+        return {
+            "listeners": {protocol: f"127.0.0.1:{self.access.ports[protocol]}" for protocol in PROTOCOLS},
+            "advertised": {protocol: self.access.address(protocol) for protocol in PROTOCOLS},
+            "users": {user: password(user) for user in USERS},
+            "certificate": certificates.path("broker.store.pem"),
+            "authority": certificates.path("ca.pem"),
+            "configs": {
+                "num.partitions": 4,
+                "ssl.principal.mapping.rules": r"RULE:^.*CN=([^,]+).*$/$1/L,DEFAULT",
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users": "User:admin;User:alice;User:broker",
+                "connections.max.reauth.ms": self._reauth_ms,
+            },
+        }
+
+
+async def _serve(options: dict[str, Any]) -> None:
+    from aiokwire.broker import Broker, Listener
+    from aiokwire.security import Secret, TlsOptions
+
+    tls = TlsOptions(keystore_location=options["certificate"], truststore_location=options["authority"])
+    listeners = [
+        Listener(
+            protocol=protocol,
+            address=address,
+            advertised=options["advertised"][protocol],
+            tls=tls if protocol.endswith("SSL") else None,
+            client_auth="required" if protocol == "SSL" else "none",
+        )
+        for protocol, address in options["listeners"].items()
+    ]
+    users = {user: Secret(text) for user, text in options["users"].items()}
+    configs = {name.replace(".", "_"): value for name, value in options["configs"].items()}
+    async with Broker(listeners=listeners, users=users, **configs):
+        print("ready", flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(json.loads(sys.stdin.readline())))
