@@ -7,6 +7,7 @@ embedded,kafka-4.3.1` limits a run.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -15,16 +16,20 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import pytest
+import uvloop
 
 from integration.embedded import EmbeddedProcess
 from integration.kafka import VERSIONS, JavaTools, KafkaServer, MissingPrerequisite, real_kafka
 from integration.kafka.metadata import create_by_asking
+from integration.kafka.secure import SecureKafka, SecureServer
+from integration.secure_embedded import SecureEmbedded
 
 PARTITIONS = 4  # num.partitions of every broker
 EXTERNAL = os.environ.get("AIOKWIRE_BOOTSTRAP")
 REAL = ["external"] if EXTERNAL else [f"kafka-{version}" for version in VERSIONS]
 ALL = ["embedded", *REAL]
 MODERN = [name for name in ALL if name not in ("kafka-0.10.2.2", "kafka-0.8.2.2")]
+SECURE = ["embedded", "kafka-4.3.1"]
 _TEST_SECONDS = 120
 
 _CODECS = {"kafka-0.8.2.2": ("none", "gzip", "snappy", "lz4"), "kafka-0.10.2.2": ("none", "gzip", "snappy", "lz4")}
@@ -86,11 +91,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrize `broker` with all brokers, `modern_broker` without the old releases."""
+    """Parametrize `broker` with all brokers, `modern_broker` without the old releases.
+
+    `secure_broker` are those with TLS, SASL and ACLs.
+    """
     chosen = metafunc.config.getoption("--brokers").split(",")
-    for fixture, names in (("broker", ALL), ("modern_broker", MODERN)):
+    for fixture, names in (("broker", ALL), ("modern_broker", MODERN), ("secure_broker", SECURE)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, [name for name in names if name in chosen], indirect=True, scope="session")
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Return the loops of a test: both loops have their own TLS."""
+    loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+    return loops | {"uvloop": uvloop.new_event_loop} if item.path.name.startswith("test_secure") else loops
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -169,6 +185,44 @@ def modern_broker(request: pytest.FixtureRequest, _brokers: Callable[[str], Brok
 def embedded(_brokers: Callable[[str], BrokerUnderTest]) -> BrokerUnderTest:
     """The embedded broker alone."""
     return _brokers("embedded")
+
+
+@pytest.fixture(scope="session")
+def secure_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[[str], SecureServer]]:
+    """Return a secure broker by its name, started once."""
+    running: dict[str, SecureServer] = {}
+
+    def get(name: str) -> SecureServer:
+        if name not in request.config.getoption("--brokers").split(","):
+            pytest.skip("not in --brokers")
+        if name not in running:
+            running[name] = _start_secure(name)
+        return running[name]
+
+    yield get
+    for server in running.values():
+        server.close()
+
+
+def _start_secure(name: str) -> SecureServer:
+    server: SecureServer = SecureEmbedded() if name == "embedded" else SecureKafka(name.removeprefix("kafka-"))
+    try:
+        server.start()
+    except MissingPrerequisite as missing:
+        _lacking(str(missing))
+    return server
+
+
+@pytest.fixture(scope="session")
+def secure_broker(request: pytest.FixtureRequest, secure_brokers: Callable[[str], SecureServer]) -> SecureServer:
+    """Each secure broker in turn."""
+    return secure_brokers(request.param)
+
+
+def require_kerberos(broker: SecureServer) -> None:
+    """Skip, or fail where CI=true, if the KDC of a broker is missing."""
+    if broker.access.lacks_kerberos:
+        _lacking(broker.access.lacks_kerberos)
 
 
 @pytest.fixture(scope="session")

@@ -60,7 +60,7 @@ class SecureEmbedded:
         process, self._process = self._process, None
         if process is not None:
             process.communicate(timeout=_STOP_SECONDS)
-        self.access.certificates.close()
+        self.access.close()
 
     def __enter__(self) -> Self:
         self.start()

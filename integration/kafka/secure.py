@@ -5,8 +5,8 @@ The users are alice (may do everything) and bob (may do nothing); their password
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -75,6 +75,12 @@ class Access:
             }
         return options | {"sasl_plain_username": user, "sasl_plain_password": password(user)}
 
+    @property
+    def kerberos_config(self) -> Path:
+        """The realm's configuration: KRB5_CONFIG of its clients."""
+        assert self.kerberos is not None
+        return self.kerberos.config
+
     def start_kerberos(self) -> None:
         """Start a KDC; `lacks_kerberos` is why there is none."""
         kerberos: Kerberos | None = None
@@ -92,8 +98,7 @@ class Access:
         """Stop the provider and the KDC; delete the certificates."""
         if self.kerberos is not None:
             self.kerberos.close()
-        with contextlib.suppress(OSError):
-            self.oidc.close()
+        self.oidc.close()
         self.certificates.close()
 
 
@@ -101,6 +106,7 @@ class SecureServer(Protocol):
     """A secure broker in another process, as scenarios need it."""
 
     access: Access
+    version: str
 
     @property
     def mechanisms(self) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ class OidcProvider:
         self._clients = clients
         self._keys: list[rsa.RSAPrivateKey] = []
         self._failures: deque[int] = deque()
+        self._thread: threading.Thread | None = None
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *rest: _Handler(self, *rest))
         self._server.daemon_threads = True
         self.rotate()
@@ -51,11 +52,13 @@ class OidcProvider:
 
     def start(self) -> None:
         """Serve in a thread."""
-        threading.Thread(target=self._server.serve_forever, name="oidc", daemon=True).start()
+        self._thread = threading.Thread(target=self._server.serve_forever, name="oidc", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
+        if self._thread is not None:  # otherwise `shutdown` waits without an end
+            self._server.shutdown()
         self._server.server_close()
 
     def __enter__(self) -> Self:
