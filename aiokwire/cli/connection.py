@@ -116,13 +116,16 @@ def _keep(read: Callable[[str], ClientConfig]) -> Callable[..., None]:
 def connect_options() -> dict[str, Any]:
     """Return the options of a client from the file, the profile or the environment.
 
-    Raises: ConfigurationError: a variable of the environment is not an option, or its file cannot
-    be read.
+    Raises: click.UsageError: a variable of the environment is not an option, or its file cannot be
+    read.
     """
     ctx = click.get_current_context(silent=True)
     settings = ctx.meta.get(_SETTINGS) if ctx is not None else None
     if settings is None:
-        settings = _environment()
+        try:
+            settings = _environment()
+        except ConfigurationError as error:
+            raise click.UsageError(str(error)) from None
     options = {name: value for name, value in settings.items() if name != "bootstrap_servers"}
     return {"bootstrap_timeout_ms": BOOTSTRAP_TIMEOUT_MS, **options}
 
@@ -133,6 +136,13 @@ def source_connection() -> dict[str, str]:
     return {f"kafka.{name.replace('_', '.')}": _text(value) for name, value in options.items()}
 
 
+def named_bootstrap() -> str | None:
+    """Return the addresses of the file or the profile, None if it has none."""
+    ctx = click.get_current_context(silent=True)
+    settings = ctx.meta.get(_SETTINGS, {}) if ctx is not None else {}
+    return settings.get("bootstrap_servers")
+
+
 def _text(value: object) -> str:
     from aiokwire.security import Secret
 
@@ -140,9 +150,7 @@ def _text(value: object) -> str:
         case Secret():
             return value.reveal()
         case tuple():
-            return ",".join(value)
-        case dict():
-            return ",".join(f"{name}={text}" for name, text in value.items())
+            return ",".join(each if isinstance(each, str) else "=".join(each) for each in value)
     return str(value)
 
 

@@ -126,18 +126,19 @@ class ClientConfig(SecurityConfig):
             self._warn_of_clear_text([address.host for address in addresses])
 
     @classmethod
-    def from_dict(cls, options: Mapping[str, Any], **others: Any) -> Self:
+    def from_dict(cls, options: Mapping[str, Any], *, prefix: str = "", **others: Any) -> Self:
         """Create a config from options named as in Java, librdkafka (`linger.ms`) or here.
 
         `others` take precedence; they have our names. Placeholders (`${env:NAME}`,
         `${file:PATH:KEY}`, `${dir:PATH:FILE}`) are replaced. Options that belong to Java alone, or
-        to another kind of client, are left out with one line in the log.
+        to another kind of client, are left out with one line in the log. Messages show the names
+        with `prefix`.
 
         Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another.
         """
         from aiokwire.cluster.dotted_options import translated_options  # most programs do not need it
 
-        return from_options(cls, {**translated_options(cls, options), **others})
+        return from_options(cls, {**translated_options(cls, options, prefix), **others})
 
     @classmethod
     def from_properties(cls, path_or_text: str | os.PathLike[str], **others: Any) -> Self:

@@ -11,7 +11,7 @@ import functools
 import inspect
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,10 +87,10 @@ def read_properties(path_or_text: str | os.PathLike[str]) -> dict[str, str]:
     return entries
 
 
-def translated_options(config: type, given: Mapping[str, Any]) -> dict[str, Any]:
+def translated_options(config: type, given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return options of the config class for options with dots, or with our names.
 
-    Placeholders such as `${env:NAME}` are replaced.
+    Placeholders such as `${env:NAME}` are replaced. Messages show the names with `prefix`.
 
     Raises: ConfigurationError: an option is unknown, or has no counterpart; the message has advice.
     """
@@ -102,7 +102,7 @@ def translated_options(config: type, given: Mapping[str, Any]) -> dict[str, Any]
     for name, value in given.items():
         if not isinstance(name, str):
             raise ConfigurationError(f"the name of an option must be a string, not {name!r}")
-        for ours, converted in _converted(_ours(name), _resolved(name, value), given).items():
+        for ours, converted in _converted(_ours(name), _resolved(prefix + name, value), given).items():
             if ours in valid and not _is_java_class(ours, converted):
                 _add(found, valid[ours], converted)
             elif (
@@ -110,9 +110,9 @@ def translated_options(config: type, given: Mapping[str, Any]) -> dict[str, Any]
                 or ours.startswith("config_providers_")
                 or class_with_option(ours, config.__name__)
             ):
-                ignored.append(name)
+                ignored.append(prefix + name)
             else:
-                raise ConfigurationError(unknown_option(name, valid, config.__name__))
+                raise ConfigurationError(_unknown(name, valid, config.__name__, prefix))
     if ignored:
         logger.info("%s: options without effect here: %s", config.__name__, ", ".join(sorted(ignored)))
     return found
@@ -132,6 +132,15 @@ def _add(found: dict[str, Any], field: dataclasses.Field[Any], value: Any) -> No
     if field.name in found and found[field.name] != value:
         raise ConfigurationError(f"{field.name} has two values under two names: set one of them")
     found[field.name] = value
+
+
+def _unknown(name: str, valid: Collection[str], owner: str, prefix: str) -> str:
+    if not prefix:
+        return unknown_option(name, valid, owner)
+    advice = unknown_option(name, (each.replace("_", ".") for each in valid), owner).partition("no option ")[2]
+    return f"aiokwire has no option {prefix + name!r}{advice.removeprefix(repr(name))}".replace(
+        "did you mean '", f"did you mean '{prefix}"
+    )
 
 
 def _has_no_effect(name: str, config: type) -> bool:

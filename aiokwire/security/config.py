@@ -139,7 +139,7 @@ class SecurityConfig:
     """How many seconds before now an assertion begins to be valid: for clocks that differ."""
     sasl_oauthbearer_assertion_claim_jti_include: bool = False
     """Whether each assertion gets an identifier of its own."""
-    sasl_oauthbearer_extensions: str | Mapping[str, str] | None = None
+    sasl_oauthbearer_extensions: str | Mapping[str, str] | tuple[tuple[str, str], ...] | None = None
     """SASL extensions (KIP-342) to send with the token: a dict, or "name=value,name=value"."""
     sasl_login_refresh_window_factor: float = 0.8
     """The part of a token's lifetime after which it is refreshed."""
@@ -234,9 +234,7 @@ def _shown(name: str, value: object) -> str:
         return repr(value)
     if isinstance(value, str) and len(value) > 100:
         return f"<{len(value)} characters>"
-    return (
-        repr(value) if isinstance(value, (str, bool, int, float, tuple, dict, Secret)) else f"<{type(value).__name__}>"
-    )
+    return repr(value) if isinstance(value, (str, bool, int, float, tuple, Secret)) else f"<{type(value).__name__}>"
 
 
 DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in dataclasses.fields(SecurityConfig)}
@@ -289,7 +287,7 @@ class SecurityOptions(TypedDict, total=False):
     sasl_oauthbearer_assertion_claim_exp_seconds: float
     sasl_oauthbearer_assertion_claim_nbf_seconds: float
     sasl_oauthbearer_assertion_claim_jti_include: bool
-    sasl_oauthbearer_extensions: str | Mapping[str, str] | None
+    sasl_oauthbearer_extensions: str | Mapping[str, str] | tuple[tuple[str, str], ...] | None
     sasl_login_refresh_window_factor: float
     sasl_login_refresh_buffer_seconds: float
     sasl_login_refresh_min_period_seconds: float

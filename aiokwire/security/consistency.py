@@ -237,17 +237,19 @@ def _names(option: str, given: object) -> tuple[str, ...] | None:
     return tuple(name for part in parts if (name := part.strip())) or None
 
 
-def _extensions(given: object) -> Mapping[str, str] | None:
+def _extensions(given: object) -> tuple[tuple[str, str], ...] | None:
+    """Return pairs: a config can be a key of a dict."""
     if given is None:
         return None
     if isinstance(given, str):
-        pairs = [pair.partition("=") for pair in given.split(",") if pair.strip()]
-        if any(not equals or not name.strip() for name, equals, _ in pairs):
+        parts = [pair.partition("=") for pair in given.split(",") if pair.strip()]
+        if any(not equals or not name.strip() for name, equals, _ in parts):
             raise ConfigurationError('sasl_oauthbearer_extensions must be "name=value,name=value" or a dict')
-        return {name.strip(): value.strip() for name, _, value in pairs}
-    if not isinstance(given, Mapping) or not all(isinstance(each, str) for pair in given.items() for each in pair):
+        return tuple((name.strip(), value.strip()) for name, _, value in parts)
+    pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+    if not isinstance(pairs, tuple) or not all(isinstance(each, str) for pair in pairs for each in pair):
         raise ConfigurationError("sasl_oauthbearer_extensions must be a dict of strings, or a string")
-    return dict(given)
+    return pairs
 
 
 # --- checking ---------------------------------------------------------------------------------------------------------
@@ -284,7 +286,7 @@ def _check_types(config: SecurityConfig, given: list[str]) -> None:
         elif name == "ssl_context":
             if not hasattr(value, "wrap_bio"):
                 raise ConfigurationError(f"ssl_context must be an ssl.SSLContext, not a {type(value).__name__}")
-        elif not isinstance(value, (str, Secret, tuple, dict)):
+        elif not isinstance(value, (str, Secret, tuple)):
             raise ConfigurationError(f"{name} must be a string, not {value!r} ({type(value).__name__})")
 
 

@@ -42,3 +42,21 @@ def test_a_parameter_is_a_pair() -> None:
     result = invoke("p.toml", "--set", "broken")
     assert result.exit_code == 2
     assert "'broken' is not NAME=VALUE" in result.stderr
+
+
+def test_a_file_of_java_has_the_login_of_all_topics(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:1\ndefault.api.timeout.ms=300\nclient.id=from-the-file\n")
+    path = tmp_path / "p.toml"
+    path.write_text("[sources.a]\n[sinks.b]\n")
+    result = invoke(str(path), "--command-config", str(file))
+    assert result.exit_code == 1
+    assert "127.0.0.1:1" in result.stderr
+
+
+def test_a_variable_that_is_not_an_option_is_reported(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIOKWIRE_SASL_MECHANISMUS", "PLAIN")
+    path = tmp_path / "p.toml"
+    path.write_text("[sources.a]\n[sinks.b]\n")
+    result = invoke(str(path))
+    assert (result.exit_code, "AIOKWIRE_SASL_MECHANISMUS is not an option" in result.stderr) == (2, True)

@@ -140,7 +140,10 @@ def test_other_spellings_become_one_option() -> None:
 
 def test_extensions_may_be_a_text() -> None:
     found = config(**OIDC, sasl_oauthbearer_extensions="logicalCluster=lkc-1, identityPoolId=pool-2")
-    assert found.sasl_oauthbearer_extensions == {"logicalCluster": "lkc-1", "identityPoolId": "pool-2"}
+    pairs = (("logicalCluster", "lkc-1"), ("identityPoolId", "pool-2"))
+    assert found.sasl_oauthbearer_extensions == pairs
+    assert found == config(**OIDC, sasl_oauthbearer_extensions=dict(pairs)) == dataclasses.replace(found)
+    assert hash(found) == hash(dataclasses.replace(found)), "Spark's tasks share clients by their config"
 
 
 @pytest.mark.parametrize("make", [ClientConfig, ProducerConfig, ConsumerConfig])

@@ -136,7 +136,10 @@ def test_the_oidc_options_of_librdkafka_and_java_become_ours() -> None:
     found = AdminConfig.from_dict(OIDC)
     assert found.sasl_oauthbearer_client_credentials_client_id == "billing"
     assert found.sasl_oauthbearer_client_credentials_client_secret == Secret(PASSWORD)
-    assert (found.sasl_oauthbearer_scope, found.sasl_oauthbearer_extensions) == ("kafka", {"logicalCluster": "lkc-1"})
+    assert (found.sasl_oauthbearer_scope, found.sasl_oauthbearer_extensions) == (
+        "kafka",
+        (("logicalCluster", "lkc-1"),),
+    )
     package = "org.apache.kafka.common.security.oauthbearer"
     java = AdminConfig.from_dict(
         {

@@ -128,7 +128,7 @@ def test_the_modules_of_kafka_become_options() -> None:
         sasl_oauthbearer_token_endpoint_url="https://login.example/token",
     )
     assert oauth.sasl_oauthbearer_client_credentials_client_secret == Secret(PASSWORD)
-    assert (oauth.sasl_oauthbearer_scope, oauth.sasl_oauthbearer_extensions) == ("kafka", {"logicalCluster": "l"})
+    assert (oauth.sasl_oauthbearer_scope, oauth.sasl_oauthbearer_extensions) == ("kafka", (("logicalCluster", "l"),))
     kerberos = jaas(
         f'{KRB5} required useKeyTab=true storeKey=true keyTab="/etc/a.keytab" principal="a@EXAMPLE" serviceName="kf";'
     )

@@ -93,6 +93,9 @@ def spark(monkeypatch_session: pytest.MonkeyPatch, tmp_path_factory: pytest.Temp
         .config("spark.sql.codegen.wholeStage", "false")  # compiling takes longer than a few rows
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.python.filterPushdown.enabled", "true")
+        .config("spark.eventLog.enabled", "true")  # test_secrets reads it
+        .config("spark.eventLog.compress", "false")
+        .config("spark.eventLog.dir", tmp_path_factory.mktemp("events").as_uri())
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiokwire.cli.connection import named_bootstrap, settings_options, source_connection
 from aiokwire.cli.spark.options import parameter_options, spark_options
 from aiokwire.cli.spark.running import before_spark, run
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 @click.command("run")
 @click.argument("file", type=click.Path(path_type=Path))
 @parameter_options
+@settings_options
 @click.option("--bootstrap", "-b", metavar="HOST:PORT", help="Brokers, instead of those in the file.")
 @click.option(
     "--checkpoint", metavar="DIRECTORY", help="Directory for offsets and state, instead of the one in the file."
@@ -48,6 +50,7 @@ def command(
     The file, its topics and its SQL are checked before anything is read or written.
     """
     explain = explain or draw is not None or plan
+    connection, bootstrap = source_connection(), bootstrap or named_bootstrap()
 
     def prepared() -> Prepared:
         from aiokwire.spark.pipelines import prepare
@@ -58,6 +61,7 @@ def command(
             bootstrap=bootstrap,
             checkpoint=checkpoint,
             trigger=trigger,
+            connection=connection,
             brokers=not explain,
         )
 

@@ -10,6 +10,8 @@ import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from aiokwire.config import is_secret_option
+from aiokwire.security import HIDDEN
 from aiokwire.spark.pipelines.declaration import DEFAULT_BOOTSTRAP, Pipeline, Sink, Source, Step
 from aiokwire.spark.pipelines.graph import find, inputs
 
@@ -57,7 +59,7 @@ def _of_source(source: Source, schemas: Schemas) -> Iterator[str]:
     yield f"values: {(chosen or ['string' if source.string else 'bytes'])[0]}"
     yield from _columns(source.name, schemas)
     yield from _watermark(source)
-    yield from (f"{name} = {text}" for name, text in source.options.items())
+    yield from _options(source.options)
 
 
 def _of_sink(sink: Sink) -> Iterator[str]:
@@ -70,7 +72,11 @@ def _of_sink(sink: Sink) -> Iterator[str]:
         yield f"folders by {', '.join(sink.partition_by)}"
     if sink.mode != "append":
         yield f"mode {sink.mode}"
-    yield from (f"{name} = {text}" for name, text in sink.options.items())
+    yield from _options(sink.options)
+
+
+def _options(options: Mapping[str, str]) -> Iterator[str]:
+    yield from (f"{name} = {HIDDEN if is_secret_option(name) else text}" for name, text in options.items())
 
 
 def _columns(name: str, schemas: Schemas) -> Iterator[str]:

@@ -16,7 +16,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 from pyspark.errors import PySparkException
@@ -33,7 +33,7 @@ from aiokwire.spark.jobs.stopping import LOOK, JobFailed, Stop, one_line
 from aiokwire.spark.options import SourceOptions, parse_sink, parse_source
 from aiokwire.spark.pipelines import graph
 from aiokwire.spark.pipelines.checkpoint import Folder, claim
-from aiokwire.spark.pipelines.declaration import DEFAULT_BOOTSTRAP, Pipeline, Sink
+from aiokwire.spark.pipelines.declaration import DEFAULT_BOOTSTRAP, Pipeline, Sink, Source
 from aiokwire.spark.pipelines.explain import as_mermaid, as_svg, as_text
 from aiokwire.spark.pipelines.frames import as_records, check_mode, schema_text, tables
 from aiokwire.spark.pipelines.toml_file import load
@@ -45,6 +45,8 @@ from aiokwire.spark.sql.plans import quiet_errors
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+PartT = TypeVar("PartT", Source, Sink)
 
 logger = logging.getLogger("aiokwire.spark")
 
@@ -117,11 +119,13 @@ def prepare(
     bootstrap: str | None = None,
     checkpoint: str | None = None,
     trigger: str | None = None,
+    connection: Mapping[str, str] | None = None,
     brokers: bool = True,
 ) -> Prepared:
     """Check a pipeline or the file that declares it; arguments override its settings.
 
-    `brokers`: check the topics, too.
+    `brokers`: check the topics, too. `connection` has options for all sources and topics, such as
+    `kafka.security.protocol`; their own options take precedence.
 
     Raises: ConfigurationError: the pipeline is invalid, or a topic does not exist; KafkaError: a
         broker cannot be reached.
@@ -129,9 +133,22 @@ def prepare(
     found = pipeline if isinstance(pipeline, Pipeline) else load(pipeline, parameters)
     found = found.set(bootstrap=bootstrap, checkpoint=checkpoint, trigger=trigger)
     found = found.set(name=found.name or "pipeline", bootstrap=found.bootstrap or DEFAULT_BOOTSTRAP)
-    found = found.set(checkpoint=found.checkpoint or f"checkpoints/{found.name}")
+    found = _connected(found.set(checkpoint=found.checkpoint or f"checkpoints/{found.name}"), connection or {})
     graph.check(found)
     return Prepared(found, survey(found) if brokers else None)
+
+
+def _connected(pipeline: Pipeline, connection: Mapping[str, str]) -> Pipeline:
+    """Return a pipeline whose sources and topics have the options of a connection."""
+
+    def merged(part: PartT) -> PartT:
+        return dataclasses.replace(part, options={**connection, **part.options})
+
+    return dataclasses.replace(
+        pipeline,
+        sources=tuple(merged(each) for each in pipeline.sources),
+        sinks=tuple(merged(each) if each.topic is not None else each for each in pipeline.sinks),
+    )
 
 
 def run(

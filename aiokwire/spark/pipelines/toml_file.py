@@ -3,6 +3,7 @@
     ${name}             --set name=..., else the environment
     ${name:otherwise}   the same, with a default
     $${name}            literally ${name}
+    ${env:NAME}, ${file:PATH:KEY}, ${dir:PATH:FILE}   left to the client, which reads the secret
 
 Used by `pipeline.run` and the command. `declaration` validates the values.
 """
@@ -22,6 +23,7 @@ from typing import Any, Final
 from aiokwire.errors import ConfigurationError
 from aiokwire.spark.pipelines.declaration import Pipeline, Sink, Source, Step, Trigger
 
+_PROVIDERS: Final = ("env", "file", "dir", "directory")
 _PARAMETER: Final = re.compile(r"\$(\$?)\{([A-Za-z_]\w*)(?::([^}]*))?\}")
 
 _TOP: Final = ("name", "bootstrap", "checkpoint", "trigger", "sources", "steps", "sinks", "spark")
@@ -171,6 +173,8 @@ class Parameters:
         escaped, name, otherwise = match.groups()
         if escaped:
             return match[0][1:]
+        if name in _PROVIDERS and otherwise is not None:  # the client replaces it: Spark's plans do not show the secret
+            return match[0]
         self._used.add(name)
         for place in (self._given, self._environment):
             if name in place:

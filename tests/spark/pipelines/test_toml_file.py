@@ -163,3 +163,11 @@ def test_python_without_parameters_takes_none(tmp_path: pathlib.Path) -> None:
     path.write_text(HEAD + "pipeline = Pipeline.read('a').write('b')\n")
     with pytest.raises(ConfigurationError, match=r"no parameter 'x'.*make pipeline a function"):
         load(path, {"x": "1"})
+
+
+def test_placeholders_of_secrets_are_left_to_the_client() -> None:
+    text = (
+        "[sources.a.options]\n'kafka.sasl.jaas.config' = 'M required password=\"${env:KAFKA_PASSWORD}\";'\n[sinks.b]\n"
+    )
+    pipeline = parse(text, {}, {"env": "not this"})
+    assert pipeline.sources[0].options["kafka.sasl.jaas.config"] == 'M required password="${env:KAFKA_PASSWORD}";'
