@@ -7,6 +7,7 @@ topic_calls, config_calls, group_calls, security_calls: requests by area
 """
 
 from aiokwire.admin.acls import (
+    CLUSTER_NAME,
     AclBinding,
     AclBindingFilter,
     AclOperation,
@@ -39,6 +40,7 @@ from aiokwire.admin.users import (
 )
 
 __all__ = [
+    "CLUSTER_NAME",
     "AclBinding",
     "AclBindingFilter",
     "AclOperation",

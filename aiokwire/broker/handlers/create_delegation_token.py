@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._tokens import USER, may_manage_tokens
-from aiokwire.broker.security import Principal
+from aiokwire.broker.security import AclOperation, Principal, ResourceType
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.protocol.messages import create_delegation_token as messages
@@ -42,6 +42,8 @@ async def handle(request: messages.CreateDelegationTokenRequest, call: Call) -> 
 def _fault(request: messages.CreateDelegationTokenRequest, call: Call, owner: Principal) -> ErrorCode:
     if not may_manage_tokens(call):
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    if owner != call.principal and not call.is_allowed(AclOperation.CREATE_TOKENS, ResourceType.USER, str(owner)):
+        return ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
     if any(one.principal_type != USER for one in request.renewers):
         return ErrorCode.INVALID_PRINCIPAL_TYPE
     return ErrorCode.NONE

@@ -65,6 +65,13 @@ def _token(row: Mapping[str, Any]) -> DelegationToken:
     return DelegationToken(**{**row, **people, "renewers": tuple(Principal(*one) for one in row["renewers"])})
 
 
+def _new_id() -> str:
+    """Return a random id that no command line takes for an option."""
+    while (token_id := random_text(16)).startswith("-"):
+        pass
+    return token_id
+
+
 class DelegationTokens:
     """The tokens of a broker."""
 
@@ -122,7 +129,7 @@ class DelegationTokens:
         now = self._clock()
         lifetime = min(self._max_lifetime, max_lifetime_ms) if max_lifetime_ms > 0 else self._max_lifetime
         token = DelegationToken(
-            token_id=random_text(16),
+            token_id=_new_id(),
             owner=owner,
             requester=requester,
             renewers=tuple(renewers),

@@ -18,7 +18,7 @@ from aiokwire.broker.handlers import (
     renew_delegation_token,
 )
 from aiokwire.broker.log import MemoryStorage
-from aiokwire.broker.security import DelegationTokens, Principal, SecurityStore
+from aiokwire.broker.security import AclOperation, DelegationTokens, Principal, ResourceType, SecurityStore
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthenticationFailed, BrokerError
 from aiokwire.protocol.messages import create_delegation_token as creation
@@ -28,6 +28,7 @@ from aiokwire.protocol.messages.renew_delegation_token import RenewDelegationTok
 from aiokwire.security import ScramServer, Secret, UserPassword
 from aiokwire.security.scram import ScramClient
 from tests.broker.raw import RawClient
+from tests.broker.security.acting import allow
 
 ALICE = Principal("User", "alice")
 BOB = Principal("User", "bob")
@@ -249,3 +250,29 @@ async def test_a_connection_without_a_login_cannot_manage_tokens(broker: Broker)
         answer: Any = await client.ask(request, version)
         assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     await client.close()
+
+
+# --- with an authorizer -----------------------------------------------------------------------------------------------
+
+
+async def test_acls_allow_tokens_for_other_users_and_to_see_theirs() -> None:
+    async with Broker(
+        delegation_token_secret_key="key",
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        super_users="User:root",
+    ) as broker:
+        authorizer = broker.state.authorizer
+        assert authorizer is not None
+        for_carol: dict[str, Any] = {"owner_principal_type": "User", "owner_principal_name": "carol"}
+        refused = await create(broker, ALICE, **for_carol)
+        assert refused.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        operations = (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS)
+        await authorizer.create([allow(operation, ResourceType.USER, "User:carol") for operation in operations])
+        assert (await create(broker, ALICE, **for_carol)).error_code == 0
+        hers = await create(broker, CAROL)
+        his = await create(broker, BOB)
+        assert hers.token_id in [one.token_id for one in describe(broker, ALICE).tokens]
+        assert his.token_id not in [one.token_id for one in describe(broker, ALICE).tokens]
+        await authorizer.create([allow(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, his.token_id)])
+        assert his.token_id in [one.token_id for one in describe(broker, ALICE).tokens]
+        assert len(describe(broker, Principal("User", "root")).tokens) == 3
