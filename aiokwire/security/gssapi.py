@@ -59,6 +59,8 @@ _ADVICE: Final = (
         "no ticket: run kinit, or set sasl_kerberos_keytab and sasl_kerberos_principal",
     ),
 )
+# The general part of the package's texts, if a cause follows.
+_MAJOR: Final = re.compile(r"^Major \(\d+\): .*?, Minor \(\d+\): (?=\w)")
 _TRANSIENT: Final = re.compile(r"cannot contact any kdc|cannot resolve network", re.IGNORECASE)
 
 
@@ -81,7 +83,7 @@ def require_gssapi() -> None:
 
 def explain(error: Exception) -> AuthenticationFailed | ConnectionFailed:
     """Return the error for an exception of the package, with the cause and the remedy."""
-    text = " ".join(str(error).split())
+    text = _MAJOR.sub("", " ".join(str(error).split()))
     advice = next((advice for pattern, advice in _ADVICE if re.search(pattern, text, re.IGNORECASE)), "")
     message = f"Kerberos: {text}" + (f": {advice}" if advice else "")
     if _TRANSIENT.search(text):

@@ -87,14 +87,13 @@ def check_extensions(extensions: Mapping[str, str]) -> None:
 
 def _explained(challenge: bytes) -> str:
     """Return the text of the broker's error: JSON with status, scope and openid-configuration."""
-    advice = "check the token's issuer, audience, expiry and scope, and the clocks of both hosts"
     try:
         found = json.loads(challenge[:MAX_MESSAGE])
         status, scope = str(found["status"]), str(found.get("scope") or "")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return f"the broker refused the OAuth token: {challenge[:200].decode(errors='replace')}: {advice}"
+        return f"the broker refused the OAuth token: {challenge[:200].decode(errors='replace')}"
     needed = f" (it needs the scope {scope!r})" if scope else ""
-    return f"the broker refused the OAuth token: status {status!r}{needed}: {advice}"
+    return f"the broker refused the OAuth token: status {status!r}{needed}"
 
 
 class OAuthBearerServer:

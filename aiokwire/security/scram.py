@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from aiokwire.errors import AuthenticationFailed
+from aiokwire.security.credentials import Fetched, Shared
 from aiokwire.security.sasl import UserPassword
 from aiokwire.security.secret import Secret, random_bytes, random_text
 from aiokwire.threads import run_in_thread
@@ -96,25 +97,31 @@ async def is_password_of(mechanism: str, credential: ScramCredential | None, pas
 class SaltedPasswords:
     """The salted passwords that a client has derived: later logins need no iterations.
 
-    Used by several event loops: each change is one operation of a dict.
+    Connections that are opened together derive it once. Used by several event loops.
     """
 
     def __init__(self) -> None:
-        self._salted: dict[tuple[str, Secret, bytes, int], bytes] = {}
+        self._salted: dict[tuple[str, Secret, bytes, int], Shared[bytes]] = {}
 
     async def get(self, mechanism: str, password: Secret, salt: bytes, iterations: int) -> bytes:
         """Return a salted password; derive it if it is not cached."""
         key = (mechanism, password, salt, iterations)
-        salted = self._salted.get(key)
-        if salted is None:
-            salted = await derive_salted_password(*key)
+        shared = self._salted.get(key)
+        if shared is None:
             if len(self._salted) >= MAX_CACHED:
                 self._salted = {}
-            self._salted[key] = salted
-        return salted
+            shared = self._salted[key] = _derived(*key)
+        return await shared.get()
 
     def __repr__(self) -> str:
         return f"<SaltedPasswords {len(self._salted)} cached>"
+
+
+def _derived(mechanism: str, password: Secret, salt: bytes, iterations: int) -> Shared[bytes]:
+    async def derive() -> Fetched[bytes]:
+        return Fetched(await derive_salted_password(mechanism, password, salt, iterations), math.inf, math.inf)
+
+    return Shared(derive, what="the salted password")
 
 
 # --- the client -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tests.security.options import options
 @pytest.mark.parametrize(
     ("text", "remedy"),
     [
-        ("Major (458752): No credentials were supplied, Minor: No Kerberos credentials available", "run kinit"),
+        ("Major (458752): No credentials were supplied, or are inaccessible, Minor (0): ", "run kinit"),
         ("No Kerberos credentials available (default cache: FILE:/tmp/krb5cc_0)", "run kinit"),
         ("Server krbtgt/X not found in Kerberos database", "sasl_kerberos_service_name"),
         ("Client 'x@R' not found in Kerberos database", "sasl_kerberos_principal"),
@@ -29,7 +29,7 @@ from tests.security.options import options
 def test_an_error_names_the_remedy(text: str, remedy: str) -> None:
     error = explain(RuntimeError(text))
     assert isinstance(error, AuthenticationFailed)
-    assert str(error).startswith(f"Kerberos: {text}: ")
+    assert str(error).startswith(f"Kerberos: {text.strip()}: ")
     assert remedy in str(error)
 
 
@@ -38,6 +38,14 @@ def test_an_unreachable_kdc_may_pass() -> None:
     assert isinstance(error, ConnectionFailed)
     assert error.stage == "sasl"
     assert "/etc/krb5.conf" in str(error)
+
+
+def test_the_general_part_of_a_text_is_left_out() -> None:
+    error = RuntimeError(
+        "Major (851968): Unspecified GSS failure. Minor code may provide more information, Minor (2529638919): "
+        "Server http/localhost@R not found in Kerberos database"
+    )
+    assert str(explain(error)).startswith("Kerberos: Server http/localhost@R not found in Kerberos database: the KDC")
 
 
 def test_an_unknown_error_is_passed_on_in_one_line() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 
+import anyio
 import pytest
 from aiokafka.conn import ScramAuthenticator  # type: ignore[import-untyped]
 from hypothesis import given, settings
@@ -220,6 +221,23 @@ async def test_many_iterations_run_in_a_thread_and_few_on_the_loop(monkeypatch: 
         for _ in range(2):  # the second time, the cache has it
             await cache.get("SCRAM-SHA-256", Secret("pencil"), SALT, iterations)
     assert threads == [True, False]
+
+
+async def test_connections_that_log_in_together_derive_the_password_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    derive = scram.salted_password
+
+    def counted(*args: object) -> bytes:
+        nonlocal calls
+        calls += 1
+        return derive(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(scram, "salted_password", counted)
+    cache = SaltedPasswords()
+    async with anyio.create_task_group() as group:
+        for _ in range(10):
+            group.start_soon(cache.get, "SCRAM-SHA-256", Secret("pencil"), SALT, ITERATIONS_ON_LOOP + 1)
+    assert calls == 1
 
 
 async def test_the_cache_is_bounded() -> None:
