@@ -82,6 +82,9 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._scope: anyio.CancelScope | None = None  # around a long poll: cancelled once the client is gone
         self._wake = anyio.Event()
         self.last_used = self._opened = self._loop.time()
+        self._frame_size = 0  # bytes of the large request that is being read
+        self._held = 0  # bytes of memory taken for large requests
+        self._starved = False  # the large request waits for memory
         self._in_frame_since = math.inf  # when `close_if_overdue` first saw the frame that is being read
 
     def _new_reader(self) -> FrameReader:
@@ -127,6 +130,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         except ProtocolViolation as error:
             self._fail(str(error))
             return
+        if self._reader.frame_size != self._frame_size:
+            self._take_memory(self._reader.frame_size)
         self._pump()
 
     def eof_received(self) -> bool:
@@ -136,6 +141,9 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._gone = self._writable = True
         self._transport = None
         self._state.unread.discard(self)
+        self._state.request_memory.discard(self)
+        held, self._held, self._frame_size = self._held, 0, 0
+        self._state.request_memory.give_back(held)
         self._reader.discard()  # its buffer, which a reference cycle would keep until a garbage collection
         self._wake.set()
         if self._scope is not None:
@@ -203,14 +211,36 @@ class ServerConnection(asyncio.BufferedProtocol):
         return cost, self._in_line
 
     def _read_while_empty(self) -> None:
+        if self._held:
+            self._return_memory()
         transport = self._transport
-        if transport is None or transport.is_closing() or self._reading is not bool(self._queue):
+        must_pause = self._starved or bool(self._queue)
+        if transport is None or transport.is_closing() or self._reading is not must_pause:
             return
         if self._reading:
             transport.pause_reading()
         else:
             transport.resume_reading()
         self._reading = not self._reading
+
+    def _take_memory(self, size: int) -> None:
+        """Take memory for a large request that begins, or stop reading until there is some."""
+        self._frame_size = size
+        if size:
+            self._starved = not self._state.request_memory.take(self, size)
+            self._held += 0 if self._starved else size
+
+    def proceed(self) -> None:
+        """Read the large request; for `RequestMemory`, which has taken the memory."""
+        self._starved = False
+        self._held += self._frame_size
+        self._read_while_empty()
+
+    def _return_memory(self) -> None:
+        if not self._queue and self._waiting is None:
+            keep = 0 if self._starved else self._frame_size
+            free, self._held = self._held - keep, keep
+            self._state.request_memory.give_back(free)
 
     def _handle(self, frame: bytearray) -> int:
         """Answer a request or leave it to the driver; return the number of bytes encoded."""

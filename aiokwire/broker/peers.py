@@ -123,6 +123,47 @@ class ConnectionLimits:
             del self._counts[host]
 
 
+class LargeRequest(Protocol):
+    """A connection that reads a request which does not fit into its buffer."""
+
+    def proceed(self) -> None:
+        """Read the request: there is memory for it now."""
+        ...
+
+
+class RequestMemory:
+    """The memory of large requests that are being read or handled: `queued.max.request.bytes`.
+
+    A request is read if any memory is left, as in Kafka: so that each one that began can end.
+    """
+
+    def __init__(self, limit: int) -> None:
+        """`limit` in bytes; 0 or less: none."""
+        self._limit = limit
+        self.size = 0  # bytes
+        self._waiting: dict[LargeRequest, int] = {}  # bytes of each request, the first one first
+
+    def take(self, reader: LargeRequest, size: int) -> bool:
+        """Take memory for a request; False: the connection waits until `proceed`."""
+        if self._limit > 0 and (self.size >= self._limit or self._waiting):
+            self._waiting[reader] = size
+            return False
+        self.size += size
+        return True
+
+    def give_back(self, size: int) -> None:
+        """Return the memory of handled requests to those that wait."""
+        self.size -= size
+        while self._waiting and self.size < self._limit:
+            reader = next(iter(self._waiting))
+            self.size += self._waiting.pop(reader)
+            reader.proceed()
+
+    def discard(self, reader: LargeRequest) -> None:
+        """Remove a connection that waits, because it is closed."""
+        self._waiting.pop(reader, None)
+
+
 class SlowReader(Protocol):
     """A connection whose client does not keep up with its responses."""
 

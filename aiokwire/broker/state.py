@@ -19,7 +19,7 @@ from aiokwire.broker.groups import GroupCoordinator
 from aiokwire.broker.log import LogConfig, LogManager, Storage, Work
 from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
-from aiokwire.broker.peers import LastingErrors, PeerLog, UnreadAnswers
+from aiokwire.broker.peers import LastingErrors, PeerLog, RequestMemory, UnreadAnswers
 from aiokwire.broker.producer_ids import ProducerIds
 from aiokwire.broker.security import ClientQuotas, DelegationTokens, SecurityStore, new_authorizer
 from aiokwire.broker.security.users import Users
@@ -101,6 +101,7 @@ class BrokerState:
         self.users = Users(self.security)
         self.authorizer = new_authorizer(configs, self.security)
         self.unread = UnreadAnswers()
+        self.request_memory = RequestMemory(configs.integer("queued.max.request.bytes"))
         self.slices = Slices()
         self.peer_log = PeerLog()
         self.log_dir = "memory"  # the data directory in responses, once it is open

@@ -48,7 +48,10 @@ class FrameReader:
     ProtocolViolation the stream has no meaning any more: close it.
     """
 
-    __slots__ = ("_filled", "_first", "_frame", "_have", "_max_size", "_min_size", "_on_frame", "_scratch", "_view")
+    __slots__ = (
+        "_filled", "_first", "_frame", "_have", "_max_size", "_min_size", "_on_frame", "_scratch", "_view",
+        "frame_size",
+    )  # fmt: skip
 
     def __init__(
         self, on_frame: Callable[[bytearray], None], *, max_size: int, min_size: int = 4, scratch_size: int = SCRATCH
@@ -62,17 +65,13 @@ class FrameReader:
         self._frame: bytearray | None = None  # a frame beyond the scratch buffer, being filled
         self._view = memoryview(b"")  # of `_frame`
         self._filled = 0  # bytes of `_frame` that came
+        self.frame_size = 0  # bytes of `_frame`; 0 if the frame being read fits into the shared buffer
         self._first = True  # no frame came yet: a foreign protocol shows in the first bytes
 
     @property
     def in_frame(self) -> bool:
         """Whether the stream is in the middle of a frame."""
         return self._frame is not None or self._have > 0
-
-    @property
-    def frame_size(self) -> int:
-        """The size of the frame being read, in bytes; 0 if it fits into the shared buffer."""
-        return 0 if self._frame is None else len(self._frame)
 
     def limit(self, max_size: int) -> None:
         """Accept frames of up to `max_size` bytes from now on."""
@@ -98,13 +97,14 @@ class FrameReader:
         if self._filled == len(frame):
             self._frame = None
             self._view = memoryview(b"")
+            self.frame_size = 0
             self._on_frame(frame)
 
     def discard(self) -> None:
         """Free an unfinished frame: the stream has ended."""
         self._frame = None
         self._view = memoryview(b"")
-        self._filled = self._have = 0
+        self._filled = self._have = self.frame_size = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Feed bytes that were read elsewhere (tests, transports that own their buffers).
@@ -146,6 +146,7 @@ class FrameReader:
         self._frame = frame
         self._view = memoryview(frame)
         self._filled = len(came)
+        self.frame_size = size
 
     def _check(self, start: bytes, size: int) -> None:
         foreign = explain_foreign(start)
