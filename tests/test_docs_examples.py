@@ -55,6 +55,7 @@ PRINTED = {
         (r"RebalanceEnded", r"orders\[\d\] b'book'", r"orders\[\d\] b'lamp'"),
         (r"b'BOOK'", r"b'PEN'", r"b'LAMP'"),
     ),
+    "security.md": ((r"stored at 0", r"topic 'salaries': TOPIC_AUTHORIZATION_FAILED"),),
 }
 
 
@@ -140,7 +141,7 @@ def test_a_command_and_its_options_exist(name: str, line: str, tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     words = shlex.split(line, comments=True)[1:]
     for word in words:
-        if re.fullmatch(r"\w+\.(txt|toml)", word):
+        if re.fullmatch(r"\w+\.(txt|toml|properties)", word):
             Path(word).touch()
     command: click.Command = cli
     context = click.Context(cli, info_name="aiokwire")

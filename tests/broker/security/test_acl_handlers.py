@@ -331,7 +331,7 @@ async def test_transactions_are_listed_and_described_by_their_rights(state: Brok
 # --- without an authorizer --------------------------------------------------------------------------------------------
 
 
-async def test_without_an_authorizer_everybody_may_do_everything() -> None:
+async def test_without_an_authorizer_every_client_may_do_everything() -> None:
     state = opened(authorizer_class_name="")
     state.topics.create("open", 1, {})
     request = named("open", include_topic_authorized_operations=True, include_cluster_authorized_operations=True)
