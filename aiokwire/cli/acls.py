@@ -168,10 +168,19 @@ def _print(title: str, bindings: Iterable[AclBinding]) -> None:
 @bootstrap_option
 @resource_options
 @operation_option("What is allowed or denied (default: all)")
-@click.option("--allow-principal", multiple=True, metavar="TYPE:NAME", help="Who may; User:* is everyone; repeatable.")
-@click.option("--deny-principal", multiple=True, metavar="TYPE:NAME", help="Who may not; repeatable.")
-@click.option("--allow-host", multiple=True, metavar="ADDRESS", help="From where (default: everywhere); repeatable.")
-@click.option("--deny-host", multiple=True, metavar="ADDRESS", help="From where not; repeatable.")
+@click.option(
+    "--allow-principal",
+    multiple=True,
+    metavar="TYPE:NAME",
+    help="Principal that is allowed; User:* is every user; repeatable.",
+)
+@click.option("--deny-principal", multiple=True, metavar="TYPE:NAME", help="Principal that is denied; repeatable.")
+@click.option(
+    "--allow-host", multiple=True, metavar="ADDRESS", help="Address that is allowed (default: all); repeatable."
+)
+@click.option(
+    "--deny-host", multiple=True, metavar="ADDRESS", help="Address that is denied (default: all); repeatable."
+)
 @click.option("--producer", is_flag=True, help="What a producer needs, with its topics and transactional ids.")
 @click.option("--consumer", is_flag=True, help="What a consumer needs, with its topics and groups.")
 def add(*, bootstrap: str, **chosen: Any) -> None:
