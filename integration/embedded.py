@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from integration.kafka.server import KafkaServer, RealKafka, ServerFailed, free_port
 
@@ -22,8 +23,12 @@ class EmbeddedProcess:
 
     version = "embedded"
 
-    def __init__(self, data_dir: Path | None = None, *, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self, data_dir: Path | None = None, *, settings: Mapping[str, object] | None = None, secure: bool = False
+    ) -> None:
+        """`secure`: with `--secure`, clients need `client_options`."""
         self.port = free_port()
+        self._secure = secure
         self._given = data_dir
         self._home: Path | None = None
         self._settings = settings or {}
@@ -41,6 +46,21 @@ class EmbeddedProcess:
         if self._home is None:
             self._home = Path(tempfile.mkdtemp(prefix="aiokwire-broker-"))
         return self._home
+
+    @property
+    def client_options(self) -> dict[str, Any]:
+        """The options of clients; of the admin user if the broker is secure."""
+        options: dict[str, Any] = {"bootstrap_servers": self.bootstrap_servers}
+        if not self._secure:
+            return options
+        files = self.data_dir / "security"
+        return options | {
+            "security_protocol": "SASL_SSL",
+            "ssl_cafile": str(files / "ca.pem"),
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_plain_username": "admin",
+            "sasl_plain_password": (files / "admin-password").read_text().strip(),
+        }
 
     def files_of(self, topic: str) -> list[Path]:
         """Return the files of a topic's partitions that Kafka's DumpLogSegments can check."""
@@ -62,6 +82,8 @@ class EmbeddedProcess:
         """
         command = [sys.executable, "-m", "aiokwire", "broker", "--listen", self.bootstrap_servers]
         command += ["--data-dir", str(self.data_dir)]
+        if self._secure:
+            command.append("--secure")
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
         errors = (self.data_dir.parent / f"{self.data_dir.name}.stderr").open("a+")
@@ -71,7 +93,7 @@ class EmbeddedProcess:
             )
             assert self._process.stdout is not None
             line = self._process.stdout.readline()
-            if not line.startswith("listening on "):
+            if "listening on " not in line:
                 self._process.wait(_STOP_SECONDS)
                 status = self._end(signal.SIGKILL)
                 errors.seek(0)

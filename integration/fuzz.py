@@ -1,12 +1,13 @@
 """Structured fuzzing: damaged requests against a broker process, damaged responses for the codec.
 
-    python -m integration.fuzz requests --count 1_000_000 [--connections 8] [--seed 1]
+    python -m integration.fuzz requests --count 1_000_000 [--security login] [--seed 1]
     python -m integration.fuzz responses --count 1_000_000 [--seed 1]
 
 Requests of every API and version carry known and random names; a third have flipped bytes, a tenth
-are cut. Meanwhile another client asks for metadata every 20 ms. The command ends with status 1 if
-the broker ends, logs a stack trace, keeps memory, or lets the other client wait too long. Responses
-of every API are decoded after the same damage: anything but a message or a ProtocolViolation fails.
+are cut. With `--security tls` they are sent over TLS before any login, with `login` after one.
+Meanwhile another client asks for metadata every 20 ms. The command ends with status 1 if the broker
+ends, logs a stack trace, keeps memory, or lets the other client wait too long. Responses of every
+API are decoded after the same damage: anything but a message or a ProtocolViolation fails.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from aiokwire.protocol import (
     encode_response,
     request_type,
 )
+from aiokwire.protocol.messages import sasl_authenticate, sasl_handshake
 from integration.embedded import EmbeddedProcess
 from tests.protocol.samples import all_types, hints, sample, versions_of
 
@@ -107,9 +109,11 @@ class Mutator:
 class Target:
     """The broker process and the connections to it."""
 
-    def __init__(self, port: int, context: ssl.SSLContext | None) -> None:
+    def __init__(self, port: int, context: ssl.SSLContext | None, password: str) -> None:
+        """`password`: of the user admin, who logs in; empty: no login."""
         self._port = port
         self._context = context
+        self._password = password
         self.sent = 0
         self.closed = 0
 
@@ -119,7 +123,9 @@ class Target:
         while self.sent < count:
             try:
                 reader, writer = await asyncio.open_connection("127.0.0.1", self._port, ssl=self._context)
-            except OSError:
+                if self._password:
+                    await self._log_in(reader, writer)
+            except (OSError, EOFError):
                 await anyio.sleep(0.01)
                 continue
             with contextlib.suppress(OSError, RuntimeError):  # uvloop: a transport that the broker closed
@@ -136,10 +142,19 @@ class Target:
             self.closed += 1
             writer.close()
 
+    async def _log_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        token = f"\0admin\0{self._password}".encode()
+        for request, version in (
+            (sasl_handshake.SaslHandshakeRequest(mechanism="PLAIN"), 1),
+            (sasl_authenticate.SaslAuthenticateRequest(auth_bytes=token), 2),
+        ):
+            writer.writelines(encode_request(request, version, 1, "fuzz"))
+            await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
 
-async def ping(servers: str, waits: list[float], options: dict[str, Any]) -> None:
+
+async def ping(waits: list[float], options: dict[str, Any]) -> None:
     """Ask for metadata as another client, until cancelled; keep how long each answer took."""
-    async with Admin(bootstrap_servers=servers, **options) as admin:
+    async with Admin(**options) as admin:
         while True:
             began = anyio.current_time()
             await admin.describe_cluster()
@@ -152,18 +167,22 @@ def resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 2**20
 
 
-async def fuzz_requests(count: int, connections: int, seed: int) -> list[str]:
+async def fuzz_requests(count: int, connections: int, seed: int, security: str) -> list[str]:
     """Return what went wrong."""
-    broker = EmbeddedProcess(settings={"num.partitions": "1"})
+    settings = {"num.partitions": "1", "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512"} if security else {}
+    broker = EmbeddedProcess(settings=settings, secure=bool(security))
     broker.start()
+    options = broker.client_options
+    context = ssl.create_default_context(cafile=options["ssl_cafile"]) if security else None
+    password = options["sasl_plain_password"] if security == "login" else ""
     waits: list[float] = []
     try:
         frames = Mutator(seed).frames(FRAMES)
         before = resident_mib(broker.pid)
-        target, numbers = Target(broker.port, None), itertools.count()
+        target, numbers = Target(broker.port, context, password), itertools.count()
         began = anyio.current_time()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ping, broker.bootstrap_servers, waits, {})
+            tasks.start_soon(ping, waits, options)
             async with anyio.create_task_group() as attackers:
                 for number in range(connections):
                     attackers.start_soon(target.attack, seed * 1000 + number, frames, numbers, count)
@@ -218,10 +237,11 @@ def main() -> None:
     parser.add_argument("what", choices=["requests", "responses"])
     parser.add_argument("--count", type=lambda text: int(text.replace("_", "")), default=100_000)
     parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--security", choices=["", "tls", "login"], default="")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     if given.what == "requests":
-        faults = uvloop.run(fuzz_requests(given.count, given.connections, given.seed))
+        faults = uvloop.run(fuzz_requests(given.count, given.connections, given.seed, given.security))
     else:
         faults = fuzz_responses(given.count, given.seed)
     for fault in faults:

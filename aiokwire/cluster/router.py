@@ -12,7 +12,6 @@ from aiokwire.cluster.nodes import COORDINATOR, MAIN
 from aiokwire.cluster.targets import AnyNode, Controller, Coordinator, Leader, Node, Target
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
-    AuthenticationFailed,
     BrokerError,
     ConnectionFailed,
     KafkaError,
@@ -103,8 +102,7 @@ class _Journey:
             try:
                 return await self._attempt()
             except KafkaError as error:
-                is_refused = isinstance(error, AuthenticationFailed)
-                if not is_transient(error) and not (is_refused and self._has_another_node()):
+                if not is_transient(error):
                     raise
                 self._last_error = error.with_traceback(None)
             if not self._has_another_node():
@@ -143,7 +141,7 @@ class _Journey:
             answer = await connection.request(
                 self._request, version=version, timeout=self._client.config.request_timeout + self._broker_wait()
             )
-        except (AuthenticationFailed, ConnectionFailed, RequestTimedOut) as error:
+        except (ConnectionFailed, RequestTimedOut) as error:
             self._avoid.add(node_id)
             self._after_loss(node_id, error)
             if sent:

@@ -11,7 +11,7 @@ keystores    keys and certificates from files   certificates  an authority for d
 tls_errors   what a failed handshake means      certificate_info, cipher_suites: names
 oidc         token endpoints                    http          small bounded requests
 assertion    of the JWT bearer grant            gssapi        Kerberos
-token_validation  access tokens at the broker   providers  of Azure, Google Cloud, AWS
+token_validation  access tokens at the broker
 aws_msk_iam  Amazon MSK's mechanism             aws_credentials  from the environment
 
 Used by `aiokwire.net` and the clients above it, and by the embedded broker.
@@ -42,11 +42,6 @@ if TYPE_CHECKING:
         warn_if_readable_by_others as warn_if_readable_by_others,
     )
     from aiokwire.security.properties import parse_properties as parse_properties
-    from aiokwire.security.providers import (
-        AwsMskTokens as AwsMskTokens,
-        AzureTokens as AzureTokens,
-        GoogleTokens as GoogleTokens,
-    )
     from aiokwire.security.sasl import (
         OAuthToken as OAuthToken,
         SaslClient as SaslClient,
@@ -90,7 +85,6 @@ else:
             "security.plain": "PlainServer",
             "security.placeholders": "read_text resolve warn_if_readable_by_others",
             "security.properties": "parse_properties",
-            "security.providers": "AwsMskTokens AzureTokens GoogleTokens",
             "security.sasl": "OAuthToken SaslClient SaslServer UserPassword",
             "security.scram": "ScramCredential ScramServer credential_of derive_salted_password is_password_of "
             "salted_password scram_credential",

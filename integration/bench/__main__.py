@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -34,8 +35,10 @@ from integration.bench.plan import (
     order,
     rows,
     with_before,
+    with_protocols,
 )
 from integration.bench.report import Runs, machine, show, summary
+from integration.bench.secured import PROTOCOLS, SecuredKafka
 from integration.kafka import MissingPrerequisite, RealKafka
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -46,13 +49,22 @@ _WARM_UP = 100_000_000  # bytes
 class Bench:
     """One run of the plan against one broker."""
 
-    def __init__(self, bootstrap: str, console: Console, scale: float, before: Path | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        console: Console,
+        scale: float,
+        before: Path | None = None,
+        kafka: SecuredKafka | None = None,
+    ) -> None:
+        """`kafka`: serves clients named with a protocol, such as "aiokwire+SSL"."""
         self._bootstrap = bootstrap
+        self._kafka = kafka
         self._before = before
         self._console = console
         self._scale = scale
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-        self._filled: str | None = None
+        self._filled: dict[int, str] = {}  # topics that consumers read, by the size of their values
 
     def run(self, row: Row, repeat: int) -> Runs:
         """Run every client once per repetition, in rotating order."""
@@ -74,14 +86,14 @@ class Bench:
                     self._work(Job(task, FILLER, self._bootstrap, topic, count, size, compression=compression))
 
     def close(self) -> None:
-        """Delete the topic that the consumers read."""
-        if self._filled is not None:
-            self._delete(self._filled)
+        """Delete the topics that the consumers read."""
+        for topic in self._filled.values():
+            self._delete(topic)
 
     def _job(self, row: Row, client: str) -> Figures | None:
         count = row.counts[client]
         if row.task in ("consume", "iterate", "arrow", "getarrow"):
-            return self._work(Job(row.task, client, self._bootstrap, self._full_topic(), count))
+            return self._work(Job(row.task, client, self._bootstrap, self._full_topic(row), count, row.value_size))
         with self._topic() as topic:
             job = Job(row.task, client, self._bootstrap, topic, count, row.value_size, row.tasks, row.compression)
             figures = self._work(job)
@@ -94,12 +106,15 @@ class Bench:
             return figures
 
     def _work(self, job: Job) -> Figures | None:
+        client, _, protocol = job.client.partition("+")
+        if self._kafka is not None:
+            job = replace(job, client=client, **self._kafka.way(protocol))
         worker = [sys.executable, "-m", "integration.bench.worker"]
         command = [str(franz_go.program())] if job.client == "franz-go" else worker
         checkout = _ROOT
         if job.client == BEFORE and self._before is not None:
             job, checkout = replace(job, client=SUBJECT), self._before
-        command.append(json.dumps(asdict(job)))
+        command.append(json.dumps({name: value for name, value in asdict(job).items() if value != ""}))
         try:
             done = subprocess.run(
                 command, cwd=checkout, capture_output=True, text=True, timeout=_JOB_SECONDS, check=False
@@ -112,13 +127,14 @@ class Bench:
             return None
         return Figures(**json.loads(done.stdout))
 
-    def _full_topic(self) -> str:
-        if self._filled is None:
-            self._filled = self._create()
-            filled = self._work(Job("produce", FILLER, self._bootstrap, self._filled, max(1, int(FILL * self._scale))))
-            if filled is None:
+    def _full_topic(self, row: Row) -> str:
+        size = row.value_size
+        if size not in self._filled:
+            self._filled[size] = self._create()
+            count = max(1, int(FILL * self._scale * 100 / size), *row.counts.values())
+            if self._work(Job("produce", FILLER, self._bootstrap, self._filled[size], count, size)) is None:
                 raise SystemExit("the topic for the consumers could not be filled")
-        return self._filled
+        return self._filled[size]
 
     @contextmanager
     def _topic(self) -> Iterator[str]:
@@ -156,7 +172,7 @@ def broker(bootstrap: str | None) -> Iterator[str]:
 
 
 def _options() -> argparse.Namespace:
-    here = [client for client in CLIENTS if client != "franz-go" or franz_go.has_go()]
+    here = [client for client in CLIENTS if client != "java" and (client != "franz-go" or franz_go.has_go())]
     parser = argparse.ArgumentParser(prog="python -m integration.bench", description=__doc__)
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"rows to measure, of {', '.join(NAMES)} (default: all)")
     parser.add_argument(
@@ -176,6 +192,7 @@ def _options() -> argparse.Namespace:
         metavar="CHECKOUT",
         help="another checkout with a compiled kernel: the client `before`, the default for --against",
     )
+    parser.add_argument("--secured", action="store_true", help="each client also over SSL and SASL_SSL")
     parser.add_argument("--out", type=Path, metavar="FILE.json")
     options = parser.parse_args()
     options.rows, options.clients = options.rows or list(NAMES), options.clients.split(",")
@@ -200,11 +217,17 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 130)
     written: list[dict[str, Any]] = []
     failed = 0
-    with broker(options.bootstrap) as bootstrap:
-        bench = Bench(bootstrap, console, options.scale, options.before)
+    kafka = SecuredKafka() if options.secured else None
+    with (
+        kafka or contextlib.nullcontext(),
+        broker(kafka.bootstrap_servers if kafka else options.bootstrap) as bootstrap,
+    ):
+        bench = Bench(bootstrap, console, options.scale, options.before, kafka)
         planned = rows(options.rows, options.clients, options.scale)
         if options.before:
             planned = [with_before(row) for row in planned]
+        if kafka is not None:
+            planned = [with_protocols(row, PROTOCOLS) for row in planned]
         bench.warm_up(planned)
         for row in planned:
             runs = bench.run(row, options.repeat)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 PARTITIONS = 4
 LATENCY_SAMPLES = 20_000
@@ -27,11 +28,35 @@ class Job:
     value_size: int = 100
     tasks: int = 1
     compression: str = "none"
+    security: str = ""  # SSL or SASL_SSL, with the SCRAM-SHA-512 user below; empty: PLAINTEXT
+    cafile: str = ""
+    username: str = ""
+    password: str = ""
 
     def value(self) -> bytes:
         """Return one value: half of it random, as in real data."""
         half = self.value_size // 2
         return os.urandom(half) + b"x" * (self.value_size - half)
+
+    def librdkafka(self) -> dict[str, str]:
+        """Return librdkafka's options for the broker and the way to it."""
+        options = {"bootstrap.servers": self.bootstrap}
+        if self.security:
+            options |= {"security.protocol": self.security, "ssl.ca.location": self.cafile}
+        if self.username:
+            login = {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": self.username, "sasl.password": self.password}
+            options |= login
+        return options
+
+    def aiokwire(self) -> dict[str, Any]:
+        """Return aiokwire's options for the broker and the way to it."""
+        options: dict[str, Any] = {"bootstrap_servers": self.bootstrap}
+        if self.security:
+            options |= {"security_protocol": self.security, "ssl_cafile": self.cafile}
+        if self.username:
+            options |= {"sasl_mechanism": "SCRAM-SHA-512"}
+            options |= {"sasl_plain_username": self.username, "sasl_plain_password": self.password}
+        return options
 
     def values(self) -> Iterator[bytes]:
         """Return the `count` values of a produce job."""

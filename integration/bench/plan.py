@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-CLIENTS = ("aiokwire", "aiokafka", "confluent", "confluent-aio", "kafka-python", "franz-go")
+CLIENTS = ("aiokwire", "aiokafka", "confluent", "confluent-aio", "kafka-python", "franz-go", "java")
 SUBJECT = "aiokwire"
 BEFORE = "before"  # aiokwire of another checkout
 BASELINE = "aiokafka"
@@ -36,6 +36,7 @@ _PRODUCE = {
     "confluent-aio": 250_000,
     "kafka-python": 150_000,
     "franz-go": 4_000_000,
+    "java": 4_000_000,
 }
 _PRODUCE_1K = {
     "aiokwire": 800_000,
@@ -44,6 +45,7 @@ _PRODUCE_1K = {
     "confluent-aio": 150_000,
     "kafka-python": 100_000,
     "franz-go": 800_000,
+    "java": 800_000,
 }
 _CONSUME = {
     "aiokwire": 4_000_000,
@@ -52,7 +54,9 @@ _CONSUME = {
     "confluent-aio": 600_000,
     "kafka-python": 400_000,
     "franz-go": 4_000_000,
+    "java": 4_000_000,
 }
+_CONSUME_1K = {name: count // 4 for name, count in _CONSUME.items()}
 _ITERATE = {"aiokwire": 4_000_000, "aiokafka": 400_000}
 _ARROW = {"aiokwire": 8_000_000}
 _SEND = {"aiokwire": 5_000, "aiokafka": 5_000, "confluent-aio": 2, "kafka-python": 1_000, "franz-go": 5_000}
@@ -64,6 +68,7 @@ ROWS = (
     Row("produce-lz4", "produce-lz4", "produce, 100 B, lz4", "produce", _PRODUCE, compression="lz4"),
     Row("produce-1k", "produce-1k", "produce, 1 KiB", "produce", _PRODUCE_1K, value_size=1024),
     Row("consume-lists", "consume", "consume, in lists", "consume", _CONSUME),
+    Row("consume-1k", "consume-1k", "consume, 1 KiB, in lists", "consume", _CONSUME_1K, value_size=1024),
     Row("consume-for", "consume", "consume, async for", "iterate", _ITERATE),
     Row(
         "consume-arrow",
@@ -97,6 +102,13 @@ def rows(names: Sequence[str], clients: Sequence[str], scale: float) -> list[Row
 def with_before(row: Row) -> Row:
     """Add aiokwire of the other checkout to a row, with the same number of records."""
     return replace(row, counts={**row.counts, BEFORE: row.counts[SUBJECT]}) if SUBJECT in row.counts else row
+
+
+def with_protocols(row: Row, protocols: Sequence[str]) -> Row:
+    """Add each client once more for each security protocol, as "client+PROTOCOL"."""
+    return replace(
+        row, counts={name + end: n for name, n in row.counts.items() for end in ("", *(f"+{one}" for one in protocols))}
+    )
 
 
 def baseline(clients: Sequence[str]) -> str:

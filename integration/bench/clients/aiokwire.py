@@ -44,7 +44,7 @@ def send(job: Job) -> Figures:
 
 
 async def _produce(job: Job) -> Figures:
-    async with Producer(job.bootstrap, compression_type=job.compression) as producer:
+    async with Producer(compression_type=job.compression, **job.aiokwire()) as producer:
         values, topic, submit = job.values(), job.topic, producer.submit
         # load the topic's metadata and connect, as the peers do at their start
         await producer.send(topic, job.value())
@@ -57,7 +57,7 @@ async def _produce(job: Job) -> Figures:
 
 
 async def _send(job: Job) -> Figures:
-    async with Producer(job.bootstrap) as producer:
+    async with Producer(**job.aiokwire()) as producer:
         topic = job.topic
         await producer.send(topic, job.value())
 
@@ -68,7 +68,7 @@ async def _send(job: Job) -> Figures:
 
 
 def _consumer(job: Job) -> Consumer:
-    return Consumer(bootstrap_servers=job.bootstrap, auto_offset_reset="earliest")
+    return Consumer(auto_offset_reset="earliest", **job.aiokwire())
 
 
 async def _consume(job: Job) -> Figures:

@@ -17,7 +17,7 @@ _ROUND_TRIP_SECONDS = 30.0
 def produce(job: Job) -> Figures:
     producer = Producer(
         {
-            "bootstrap.servers": job.bootstrap,
+            **job.librdkafka(),
             "acks": "all",
             "linger.ms": 5,
             "batch.size": 1_000_000,
@@ -44,7 +44,7 @@ def produce(job: Job) -> Figures:
 
 
 def consume(job: Job) -> Figures:
-    consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": job.topic, "enable.auto.commit": False})
+    consumer = Consumer({**job.librdkafka(), "group.id": job.topic, "enable.auto.commit": False})
     consumer.list_topics(job.topic, timeout=_ROUND_TRIP_SECONDS)
     meter = Meter()
     meter.start()

@@ -8,7 +8,11 @@ import (
 )
 
 func consume(ctx context.Context, j job) (figures, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(j.Bootstrap))
+	options, err := j.way()
+	if err != nil {
+		return figures{}, err
+	}
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return figures{}, err
 	}

@@ -28,6 +28,10 @@ type job struct {
 	ValueSize   int    `json:"value_size"`
 	Tasks       int    `json:"tasks"`
 	Compression string `json:"compression"`
+	Security    string `json:"security"`
+	CAFile      string `json:"cafile"`
+	Username    string `json:"username"`
+	Password    string `json:"password"`
 }
 
 // value is one value: half of it random, as in real data.

@@ -27,8 +27,11 @@ func producer(ctx context.Context, j job, linger time.Duration) (*kgo.Client, er
 	} else if j.Compression != "none" {
 		return nil, fmt.Errorf("no compression %q here", j.Compression)
 	}
-	client, err := kgo.NewClient(
-		kgo.SeedBrokers(j.Bootstrap),
+	options, err := j.way()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kgo.NewClient(append(options,
 		kgo.DefaultProduceTopic(j.Topic),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerBatchCompression(codec),
@@ -36,7 +39,7 @@ func producer(ctx context.Context, j job, linger time.Duration) (*kgo.Client, er
 		kgo.ProducerBatchMaxBytes(batchBytes),
 		kgo.MaxBufferedRecords(min(bufferedRecords, bufferedBytes/j.ValueSize)),
 		kgo.RecordPartitioner(kgo.UniformBytesPartitioner(batchBytes, true, true, nil)),
-	)
+	)...)
 	if err != nil {
 		return nil, err
 	}
