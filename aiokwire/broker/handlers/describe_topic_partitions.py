@@ -42,7 +42,7 @@ def _describe(
         topic = call.state.topics.get(name)
         if topic is None:
             if not all_asked:
-                found.append(_unknown(name))
+                found.append(_unknown(call, name))
             continue
         if room == 0:
             return messages.DescribeTopicPartitionsResponse(
@@ -63,9 +63,12 @@ def _denied(name: str) -> messages.DescribeTopicPartitionsResponseTopic:
     return messages.DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
 
 
-def _unknown(name: str) -> messages.DescribeTopicPartitionsResponseTopic:
+def _unknown(call: Call, name: str) -> messages.DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.INVALID_TOPIC_EXCEPTION if name_fault(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return messages.DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+    operations = allowed_operations(call, ResourceType.TOPIC, name)
+    return messages.DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_authorized_operations=operations
+    )
 
 
 def _topic(call: Call, topic: Topic, partitions: list[Partition]) -> messages.DescribeTopicPartitionsResponseTopic:
