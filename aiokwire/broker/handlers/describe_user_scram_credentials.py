@@ -24,6 +24,16 @@ def handle(
     )
 
 
+def refuse(
+    request: messages.DescribeUserScramCredentialsRequest, version: int, code: ErrorCode
+) -> messages.DescribeUserScramCredentialsResponse:
+    """Return an error for the request, and one for each user; Kafka leaves their names out."""
+    result = messages.DescribeUserScramCredentialsResult(error_code=code, error_message=code.description)
+    return messages.DescribeUserScramCredentialsResponse(
+        error_code=code, error_message=code.description, results=[result for _ in request.users or ()]
+    )
+
+
 def _result(name: str, count: int, call: Call) -> messages.DescribeUserScramCredentialsResult:
     if count > 1:
         return messages.DescribeUserScramCredentialsResult(
