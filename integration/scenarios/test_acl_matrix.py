@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
 
@@ -104,7 +104,7 @@ class Link:
         self._sent += 1
         self._socket.sendall(b"".join(encode_request(request, version, self._sent, "matrix")))
         size = int.from_bytes(self._read(4), "big")
-        return decode_response(self._read(size), type(request).RESPONSE, version)
+        return decode_response(self._read(size), cast("type[R]", type(request).RESPONSE), version)
 
     def _read(self, size: int) -> bytes:
         data = b""
