@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     )
     from aiokwire.security.certificates import CertificateAuthority as CertificateAuthority, Issued as Issued
     from aiokwire.security.config import SecurityConfig as SecurityConfig, SecurityOptions as SecurityOptions
-    from aiokwire.security.gssapi import GssapiServer as GssapiServer
+    from aiokwire.security.gssapi import GssapiServer as GssapiServer, require_gssapi as require_gssapi
+    from aiokwire.security.jaas import parse_jaas as parse_jaas
     from aiokwire.security.login import Login as Login, new_login as new_login
     from aiokwire.security.oauthbearer import OAuthBearerServer as OAuthBearerServer
     from aiokwire.security.plain import PlainServer as PlainServer
@@ -79,7 +80,8 @@ else:
             "security.certificate_info": "PeerCertificate from_fields read_der",
             "security.certificates": "CertificateAuthority Issued",
             "security.config": "SecurityConfig SecurityOptions",
-            "security.gssapi": "GssapiServer",
+            "security.gssapi": "GssapiServer require_gssapi",
+            "security.jaas": "parse_jaas",
             "security.login": "Login new_login",
             "security.oauthbearer": "OAuthBearerServer",
             "security.plain": "PlainServer",

@@ -10,6 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from aiokwire import Producer
+from aiokwire.broker import Broker, Listener
 from aiokwire.errors import AuthenticationFailed, ConfigurationError, ConnectionFailed, KafkaError
 from aiokwire.security import SecurityConfig, new_login
 from aiokwire.security.gssapi import GssapiClient, GssapiServer, KerberosOptions, require_gssapi
@@ -87,6 +89,25 @@ async def test_the_options_of_a_client_log_in(kdc: Kdc) -> None:
     broker = server(kdc, "other/localhost")
     await exchange(await new_login(config).new_client("127.0.0.1"), broker)
     assert broker.authorization_id == "alice"
+
+
+async def test_a_producer_logs_in_at_the_embedded_broker(kdc: Kdc) -> None:
+    module = "com.sun.security.auth.module.Krb5LoginModule required"
+    broker = Broker(
+        listeners=[Listener(address="localhost:0", protocol="SASL_PLAINTEXT", mechanisms=["GSSAPI"])],
+        sasl_jaas_config=f'{module} useKeyTab=true keyTab="{kdc.keytab("kafka/localhost")}";',
+        topics={"t": 1},
+    )
+    async with broker:
+        producer = Producer(
+            broker.bootstrap_servers,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="GSSAPI",
+            sasl_kerberos_keytab=str(kdc.keytab("alice")),
+            sasl_kerberos_principal="alice",
+        )
+        async with producer:
+            assert (await producer.send("t", b"x")).offset == 0
 
 
 async def test_the_client_refuses_a_changed_message(kdc: Kdc) -> None:

@@ -7,24 +7,23 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aiokwire.broker.nodes import Endpoint, parse_endpoint
 from aiokwire.broker.security.authentication import LoginRules
+from aiokwire.broker.security.mechanisms import DEFAULT_MECHANISMS, new_servers_of
 from aiokwire.broker.security.principals import PrincipalMapping
 from aiokwire.errors import ConfigurationError
 from aiokwire.security import Secret
 
 if TYPE_CHECKING:
     from aiokwire.broker.state import BrokerState
-    from aiokwire.security import SaslServer, ServerTls, TlsOptions
+    from aiokwire.security import ServerTls, TlsOptions
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")  # that need nothing but users
 CLIENT_AUTH: Final = ("none", "requested", "required")
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _ENTRY: Final = re.compile(r"([^:]*)://(.*)")
@@ -209,26 +208,11 @@ def tls_options_of(configs: Mapping[str, str]) -> TlsOptions:
 
 def _login_rules(listener: Listener, state: BrokerState) -> LoginRules:
     configs = state.configs
-    enabled = listener.mechanisms or _parts(configs.static.get("sasl.enabled.mechanisms", "")) or MECHANISMS
+    enabled = listener.mechanisms or _parts(configs.static.get("sasl.enabled.mechanisms", "")) or DEFAULT_MECHANISMS
     reauthentication = configs.integer("connections.max.reauth.ms") / 1000
     return LoginRules(
         listener.name,
-        {mechanism: _server_of(mechanism, listener, state) for mechanism in enabled},
+        {mechanism: new_servers_of(mechanism, listener.name, state) for mechanism in enabled},
         max_session=reauthentication if reauthentication > 0 else math.inf,
         failure_delay=configs.integer("connection.failed.authentication.delay.ms") / 1000,
-    )
-
-
-def _server_of(mechanism: str, listener: Listener, state: BrokerState) -> Callable[[], SaslServer]:
-    from aiokwire.security import PlainServer, ScramServer
-
-    if mechanism == "PLAIN":
-        return functools.partial(PlainServer, state.users.verify)
-    if mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
-        find = functools.partial(state.users.find, mechanism)
-        return lambda: ScramServer(
-            mechanism, find, find_token=lambda token_id: state.tokens.scram_credential(token_id, mechanism)
-        )
-    raise ConfigurationError(
-        f"listener {listener.name}: the broker has no SASL mechanism {mechanism}; it has {', '.join(MECHANISMS)}"
     )
