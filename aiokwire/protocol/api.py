@@ -48,6 +48,10 @@ class VersionRange(NamedTuple):
         return isinstance(version, int) and self.min <= version <= self.max
 
 
+# Fields of logins, delegation tokens and SCRAM users that no text shows.
+_SECRETS: Final = frozenset({"auth_bytes", "hmac", "salted_password"})
+
+
 class Message:  # noqa: PLW1641 - mutable, so equal ones have no common hash
     """A struct of the protocol. Its fields are its slots, in wire order; `unknown_tags`, if any, is
     the last one."""
@@ -85,7 +89,11 @@ class Message:  # noqa: PLW1641 - mutable, so equal ones have no common hash
 
     def __repr__(self) -> str:
         fields = ((name, getattr(self, name)) for name in self.__slots__)
-        shown = (f"{name}={_shown(value)}" for name, value in fields if name != "unknown_tags" or value)
+        shown = (
+            f"{name}={'***' if name in _SECRETS else _shown(value)}"
+            for name, value in fields
+            if name != "unknown_tags" or value
+        )
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from aiokwire.security.secret import (
         HIDDEN as HIDDEN,
         Secret as Secret,
+        SecretBytes as SecretBytes,
         random_bytes as random_bytes,
         random_text as random_text,
     )
@@ -90,7 +91,7 @@ else:
             "security.sasl": "OAuthToken SaslClient SaslServer UserPassword",
             "security.scram": "ScramCredential ScramServer credential_of derive_salted_password is_password_of "
             "salted_password scram_credential",
-            "security.secret": "HIDDEN Secret random_bytes random_text",
+            "security.secret": "HIDDEN Secret SecretBytes random_bytes random_text",
             "security.tls": "ClientAuth ClientTls ServerTls TlsOptions",
             "security.tls_errors": "explain_tls_error is_final",
             "security.token_validation": "JwksKeys TokenValidator",

@@ -11,9 +11,10 @@ from typing import Any
 
 import anyio
 import pytest
+import pytest_asyncio
 from click.testing import Result
 
-from aiokwire.broker import Broker
+from aiokwire.broker import Broker, Listener
 from aiokwire.cli.doctor import Report, examine
 from aiokwire.cluster import ClientConfig
 from tests.ports import ReservedPort
@@ -143,6 +144,40 @@ async def test_a_broker_without_sasl_is_explained(lines: Lines) -> None:
         )  # fmt: skip
     assert failures == 1
     assert printed[-1].startswith("FAILED")
+
+
+@pytest_asyncio.fixture
+async def secured() -> AsyncIterator[str]:
+    """The address of a SASL listener with the user alice."""
+    listener = Listener(protocol="SASL_PLAINTEXT", mechanisms=["SCRAM-SHA-256", "SCRAM-SHA-512"])
+    async with Broker(listeners=[listener], users={"alice": "wonder"}) as broker:
+        yield broker.bootstrap_servers
+
+
+def login(mechanism: str = "SCRAM-SHA-512", password: str = "wonder") -> dict[str, Any]:
+    return {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": "alice",
+        "sasl_plain_password": password,
+    }
+
+
+async def test_a_login_is_shown_with_its_mechanism_and_user(lines: Lines, secured: str) -> None:
+    printed, failures = await lines(secured, **login())
+    assert failures == 0
+    assert "ok      mechanisms  SCRAM-SHA-256, SCRAM-SHA-512" in printed
+    assert "ok      login       SCRAM-SHA-512 as alice" in printed
+    assert printed[-1].startswith("ok      listener")
+
+
+async def test_a_wrong_password_and_a_mechanism_that_is_not_offered_are_explained(lines: Lines, secured: str) -> None:
+    printed, failures = await lines(secured, **login(password="wrong"))
+    assert (failures, printed[-1][:13]) == (1, "FAILED  login")
+    assert "check sasl_plain_username and sasl_plain_password" in printed[-1]
+    printed, failures = await lines(secured, **login("PLAIN"))
+    assert (failures, printed[-1][:18]) == (1, "FAILED  mechanisms")
+    assert "the broker offers SCRAM-SHA-256, SCRAM-SHA-512, not PLAIN" in printed[-1]
 
 
 def test_the_exit_status_is_that_of_the_steps(run: Callable[..., Result], bootstrap: str, unused: str) -> None:
