@@ -21,7 +21,7 @@ from aiokwire.cluster.nodes import failure_level
 from aiokwire.cluster.schedule import RefreshSchedule
 from aiokwire.cluster.snapshot import NO_LEADER, PERMANENT, Broker, Cluster, LeaderHint, merge
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import KafkaError, RequestTimedOut, error_for
+from aiokwire.errors import AuthenticationFailed, KafkaError, RequestTimedOut, error_for
 from aiokwire.hooks import Hooks
 from aiokwire.protocol.messages import metadata
 from aiokwire.types import TopicPartition
@@ -129,12 +129,14 @@ class Metadata:
     async def update(self, timeout: float | None = None) -> Cluster:
         """Return a snapshot from a response to a request that was sent after this call.
 
-        Raises: RequestTimedOut: no broker answered in time; the message has the last error.
+        Raises: AuthenticationFailed: TLS or SASL refused the connection to every broker;
+        RequestTimedOut: no broker answered in time; the message has the last error.
         """
         deadline = self._deadline(timeout, "refreshing the metadata")
         number = self.request_update("a caller asked")
         while self._schedule.finished < number:
             await self._next_change(deadline)
+            self._raise_refusal()
         return self.cluster
 
     async def wait_for_topics(
@@ -147,7 +149,7 @@ class Metadata:
 
         Raises: AuthorizationError, InvalidRequestError: a topic is forbidden or its name invalid,
         at once; StaleMetadataError: a topic does not exist, or has no partitions yet, when the time
-        is over; RequestTimedOut: no broker answered in time.
+        is over; RequestTimedOut, AuthenticationFailed: as `update`.
         """
         names = sorted(topics)
         deadline = self._deadline(timeout, f"waiting for metadata of {', '.join(names[:5])}")
@@ -172,6 +174,7 @@ class Metadata:
                 await self._next_change(limit)
             except RequestTimedOut:
                 raise self._not_there(missing, deadline) from None
+            self._raise_refusal()
 
     def _missing(self, names: Collection[str]) -> str | None:
         """The first topic without partitions, if any.
@@ -228,6 +231,11 @@ class Metadata:
             raise deadline.error(self.last_error)
         if self._failed is not None:
             raise self._failed
+
+    def _raise_refusal(self) -> None:
+        """Raises: AuthenticationFailed: by the last refresh; more waiting would not help."""
+        if isinstance(self.last_error, AuthenticationFailed):
+            raise AuthenticationFailed(str(self.last_error), address=self.last_error.address)
 
     # --- the work ----------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from aiokwire.cluster.nodes import COORDINATOR, MAIN
 from aiokwire.cluster.targets import AnyNode, Controller, Coordinator, Leader, Node, Target
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
+    AuthenticationFailed,
     BrokerError,
     ConnectionFailed,
     KafkaError,
@@ -102,7 +103,8 @@ class _Journey:
             try:
                 return await self._attempt()
             except KafkaError as error:
-                if not is_transient(error):
+                is_refused = isinstance(error, AuthenticationFailed)
+                if not is_transient(error) and not (is_refused and self._has_another_node()):
                     raise
                 self._last_error = error.with_traceback(None)
             if not self._has_another_node():
@@ -141,7 +143,7 @@ class _Journey:
             answer = await connection.request(
                 self._request, version=version, timeout=self._client.config.request_timeout + self._broker_wait()
             )
-        except (ConnectionFailed, RequestTimedOut) as error:
+        except (AuthenticationFailed, ConnectionFailed, RequestTimedOut) as error:
             self._avoid.add(node_id)
             self._after_loss(node_id, error)
             if sent:

@@ -9,7 +9,7 @@ import anyio
 
 from aiokwire.cluster import COORDINATOR, JOIN, Client, CoordinatorKind
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
+from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.group.status import MemberStatus
 from aiokwire.net import Address, ApiVersions, Connection
 from aiokwire.protocol import Request, Response
@@ -53,7 +53,7 @@ class CoordinatorClient:
                 await client.pause(min(throttled_for, timeout))
             picked = None if version is None else version(connection.versions)
             answer: ResponseT = await connection.request(request, timeout=timeout, version=picked)
-        except (ConnectionFailed, RequestTimedOut) as error:
+        except (AuthenticationFailed, ConnectionFailed, RequestTimedOut) as error:
             self.on_lost(node_id, error)
             raise
         except anyio.get_cancelled_exc_class():

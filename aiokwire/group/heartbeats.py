@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 
 from aiokwire.cluster import Client
-from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
+from aiokwire.errors import AuthenticationFailed, BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.group.coordinator_client import MOVED, CoordinatorClient
 from aiokwire.group.heartbeat_thread import BuildHeartbeat, HeartbeatSchedule, HeartbeatThread
 from aiokwire.group.membership import MemberOptions
@@ -161,7 +161,7 @@ class HeartbeatScheduler:
         """Find the coordinator. Return False if the lookup failed."""
         try:
             self._target = await self._coordinator.find(self._options.session_timeout)
-        except (ConnectionFailed, RequestTimedOut):
+        except (AuthenticationFailed, ConnectionFailed, RequestTimedOut):
             return False
         except BrokerError as error:
             if not error.retriable and self._interval is not None:

@@ -208,8 +208,13 @@ class Connection:
 
     def _suspicion(self) -> str:
         """Return what kind of port may hang up on ApiVersions."""
-        likely = "" if self._tls is not None else "a TLS port (set security_protocol=SSL or SASL_SSL), "
-        return f"{likely}a proxy without a broker behind it, or no Kafka at all?"
+        if self._security is None or not self._security.uses_tls:
+            likely = "a TLS port (set security_protocol=SSL or SASL_SSL)"
+        elif self._security.has_certificate:
+            likely = "a broker that refuses the client's certificate (its log has the reason)"
+        else:
+            likely = "a broker that requires a certificate of the client (set ssl_keystore_location)"
+        return f"{likely}, a proxy without a broker behind it, or no Kafka at all?"
 
     async def _open(self, timeout: float) -> tuple[Wire, str]:
         """Connect a wire; with TLS, once more if its files have changed since they were read."""

@@ -17,6 +17,7 @@ import anyio
 from aiokwire.cluster import ANY, Client
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
+    AuthenticationFailed,
     ConnectionFailed,
     KafkaError,
     ProtocolViolation,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("aiokwire.producer")
 
 MAX_EPOCH = 2**15 - 1
+# After these the id is requested again; corrected credentials are used by the next connection.
+_MAY_PASS = (AuthenticationFailed, ConnectionFailed, ProtocolViolation, RequestTimedOut, RetriableError)
 
 
 def _ignore(producer_id: int, producer_epoch: int) -> None:
@@ -194,7 +197,7 @@ class ProducerIdRequest:
             while not self._idempotence.ready:
                 try:
                     await self._idempotence.obtain(self._client, self._config.delivery_timeout)
-                except (ConnectionFailed, ProtocolViolation, RequestTimedOut, RetriableError) as error:
+                except _MAY_PASS as error:
                     self._on_retry(error)
                     await anyio.sleep(backoff.next())
                 except KafkaError as error:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from aiokwire._text import printable
+from aiokwire.backoff import Deadline
 from aiokwire.cluster import Client, Cluster
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
+    AuthenticationFailed,
     ConnectionFailed,
     DeliveryFailed,
     KafkaError,
@@ -63,8 +65,17 @@ class Topics:
 
     async def resolve(self, topic: Topic) -> None:
         """Find a new topic's partitions; place waiting records, or fail them with the reason."""
+        deadline = Deadline(self._config.delivery_timeout, "")
+        backoff = self._client.new_backoff()
         try:
-            await self._found(topic.name)
+            while True:
+                try:
+                    await self._found(topic.name)
+                    return
+                except AuthenticationFailed:  # corrected credentials are used by the next connection
+                    if deadline.expired:
+                        raise
+                await self._client.pause(min(backoff.next(), deadline.remaining))
         except KafkaError as error:
             parked = self._accumulator.forget_topic(topic)
             if parked is not None:
@@ -166,7 +177,7 @@ class Topics:
 
 def _unresolved(parked: Batch, error: KafkaError, explain: Callable[[str], str]) -> KafkaError:
     """`explain` returns the cause of a topic that does not exist."""
-    if not isinstance(error, (RequestTimedOut, ConnectionFailed, RetriableError)):
+    if not isinstance(error, (AuthenticationFailed, RequestTimedOut, ConnectionFailed, RetriableError)):
         return error  # a refusal, which more time would not change
     elapsed = asyncio.get_running_loop().time() - parked.created
     unknown = isinstance(error, StaleMetadataError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

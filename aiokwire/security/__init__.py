@@ -11,7 +11,7 @@ keystores    keys and certificates from files   certificates  an authority for d
 tls_errors   what a failed handshake means      certificate_info, cipher_suites: names
 oidc         token endpoints                    http          small bounded requests
 assertion    of the JWT bearer grant            gssapi        Kerberos
-token_validation  access tokens at the broker
+token_validation  access tokens at the broker   providers  of Azure, Google Cloud, AWS
 aws_msk_iam  Amazon MSK's mechanism             aws_credentials  from the environment
 
 Used by `aiokwire.net` and the clients above it, and by the embedded broker.
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     )
     from aiokwire.security.certificates import CertificateAuthority as CertificateAuthority, Issued as Issued
     from aiokwire.security.config import SecurityConfig as SecurityConfig, SecurityOptions as SecurityOptions
-    from aiokwire.security.gssapi import GssapiServer as GssapiServer, require_gssapi as require_gssapi
-    from aiokwire.security.jaas import parse_jaas as parse_jaas
+    from aiokwire.security.gssapi import GssapiServer as GssapiServer
     from aiokwire.security.login import Login as Login, new_login as new_login
     from aiokwire.security.oauthbearer import OAuthBearerServer as OAuthBearerServer
     from aiokwire.security.plain import PlainServer as PlainServer
@@ -43,6 +42,11 @@ if TYPE_CHECKING:
         warn_if_readable_by_others as warn_if_readable_by_others,
     )
     from aiokwire.security.properties import parse_properties as parse_properties
+    from aiokwire.security.providers import (
+        AwsMskTokens as AwsMskTokens,
+        AzureTokens as AzureTokens,
+        GoogleTokens as GoogleTokens,
+    )
     from aiokwire.security.sasl import (
         OAuthToken as OAuthToken,
         SaslClient as SaslClient,
@@ -61,7 +65,6 @@ if TYPE_CHECKING:
     from aiokwire.security.secret import (
         HIDDEN as HIDDEN,
         Secret as Secret,
-        SecretBytes as SecretBytes,
         random_bytes as random_bytes,
         random_text as random_text,
     )
@@ -81,17 +84,17 @@ else:
             "security.certificate_info": "PeerCertificate from_fields read_der",
             "security.certificates": "CertificateAuthority Issued",
             "security.config": "SecurityConfig SecurityOptions",
-            "security.gssapi": "GssapiServer require_gssapi",
-            "security.jaas": "parse_jaas",
+            "security.gssapi": "GssapiServer",
             "security.login": "Login new_login",
             "security.oauthbearer": "OAuthBearerServer",
             "security.plain": "PlainServer",
             "security.placeholders": "read_text resolve warn_if_readable_by_others",
             "security.properties": "parse_properties",
+            "security.providers": "AwsMskTokens AzureTokens GoogleTokens",
             "security.sasl": "OAuthToken SaslClient SaslServer UserPassword",
             "security.scram": "ScramCredential ScramServer credential_of derive_salted_password is_password_of "
             "salted_password scram_credential",
-            "security.secret": "HIDDEN Secret SecretBytes random_bytes random_text",
+            "security.secret": "HIDDEN Secret random_bytes random_text",
             "security.tls": "ClientAuth ClientTls ServerTls TlsOptions",
             "security.tls_errors": "explain_tls_error is_final",
             "security.token_validation": "JwksKeys TokenValidator",

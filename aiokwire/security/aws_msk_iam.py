@@ -79,6 +79,17 @@ def _check_confirmation(challenge: bytes) -> None:
 
 def signed_payload(host: str, region: str, credentials: AwsCredentials, now: float) -> dict[str, str]:
     """Return the message for a broker; `now` in seconds since the epoch."""
+    query = signed_query(host, region, credentials, now)
+    return {
+        "version": PAYLOAD_VERSION,
+        "host": host,
+        "user-agent": f"aiokwire/{__version__}",
+        **{name.lower(): value for name, value in query.items()},
+    }
+
+
+def signed_query(host: str, region: str, credentials: AwsCredentials, now: float) -> dict[str, str]:
+    """Return the parameters of the presigned request `GET https://host/`."""
     time = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{time[:8]}/{region}/{SERVICE}/aws4_request"
     query = {
@@ -94,13 +105,7 @@ def signed_payload(host: str, region: str, credentials: AwsCredentials, now: flo
     request_hash = hashlib.sha256(_canonical_request(host, query).encode()).hexdigest()
     to_sign = f"{ALGORITHM}\n{time}\n{scope}\n{request_hash}"
     signature = hmac.digest(_signing_key(credentials, time[:8], region), to_sign.encode(), "sha256").hex()
-    return {
-        "version": PAYLOAD_VERSION,
-        "host": host,
-        "user-agent": f"aiokwire/{__version__}",
-        **{name.lower(): value for name, value in query.items()},
-        "x-amz-signature": signature,
-    }
+    return query | {"X-Amz-Signature": signature}
 
 
 def _canonical_request(host: str, query: Mapping[str, str]) -> str:

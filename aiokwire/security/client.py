@@ -37,6 +37,11 @@ class ClientSecurity:
         """Whether connections log in by SASL."""
         return self._login is not None
 
+    @property
+    def has_certificate(self) -> bool | None:
+        """Whether the client presents a certificate; None: unknown, with a ready context."""
+        return None if self._tls is None else self._tls.has_certificate
+
     async def prepare(self) -> None:
         """Read the files of TLS, so that a mistake in them is reported before anything connects.
 

@@ -18,7 +18,7 @@ import anyio
 from aiokwire._text import printable
 from aiokwire.cluster import Client, Cluster, failure_level
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, KafkaError, UnsupportedVersion, is_transient
+from aiokwire.errors import AuthenticationFailed, BrokerError, KafkaError, UnsupportedVersion, is_transient
 from aiokwire.group.consumer_protocol import decisions
 from aiokwire.group.consumer_protocol.requests import (
     JOINING,
@@ -217,7 +217,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
 
     def _on_failed_heartbeat(self, error: KafkaError) -> None:
         self._sent = None  # the coordinator may have received the heartbeat or not
-        if is_transient(error):
+        if is_transient(error) or isinstance(error, AuthenticationFailed):  # the session outlasts a short refusal
             logger.log(failure_level(error), "%s: a heartbeat failed: %s", self._label, error)
         else:
             self.on_refused(error)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from aiokwire.backoff import Deadline
 from aiokwire.cluster import Client, Coordinator, CoordinatorKind
-from aiokwire.errors import ClosedError, KafkaError, ProtocolViolation, UnsupportedVersion, error_for
+from aiokwire.errors import (
+    AuthenticationFailed,
+    ClosedError,
+    KafkaError,
+    ProtocolViolation,
+    UnsupportedVersion,
+    error_for,
+)
 from aiokwire.producer.idempotence import TransactionalIdentity, require_producer_id
 from aiokwire.producer.transactions import requests
 from aiokwire.producer.transactions.errors import ErrorAction, action_for_error, most_severe
@@ -153,6 +160,11 @@ class TransactionCoordinatorClient:
                 answer = await self._client.request(request, to=to, timeout=deadline.remaining, version=version)
             except ClosedError as error:
                 raise CoordinatorRequestFailed(ErrorAction.FATAL, error) from error
+            except AuthenticationFailed as error:  # corrected credentials are used by the next connection
+                if deadline.expired or not still():
+                    raise CoordinatorRequestFailed(action_for_error(request.API, error), error) from error
+                await self._client.pause(min(backoff.next(), deadline.remaining))
+                continue
             except KafkaError as error:
                 raise CoordinatorRequestFailed(action_for_error(request.API, error), error) from error
             action, code, about = most_severe(request.API, codes_of(answer))
