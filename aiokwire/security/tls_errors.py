@@ -75,7 +75,7 @@ def explain_tls_error(
     if isinstance(error, ssl.SSLCertVerificationError):
         return _explain_verification(error, host, certificate)
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return _CLOSED
+        return _closed(has_certificate)
     if isinstance(error, ssl.SSLError):
         return _explain_alert(_reason(error), str(error), has_certificate)
     if isinstance(error, TimeoutError) or "SSL handshake is taking longer" in str(error):
@@ -84,15 +84,18 @@ def explain_tls_error(
             "security_protocol=PLAINTEXT or SASL_PLAINTEXT), or the broker is overloaded"
         )
     if isinstance(error, ConnectionError | EOFError):
-        return _CLOSED
+        return _closed(has_certificate)
     return f"the TLS handshake failed: {error or type(error).__name__}"
 
 
-_CLOSED: Final = (
-    "the peer closed the connection during the TLS handshake: the port may expect plaintext (set "
-    "security_protocol=PLAINTEXT or SASL_PLAINTEXT), or the broker refuses the client's certificate, or its TLS "
-    "version; the broker's log has the reason"
-)
+def _closed(has_certificate: bool | None) -> str:
+    certificate = "refuses the client's certificate" if has_certificate else "requires a certificate of the client"
+    remedy = "" if has_certificate else " (set ssl_keystore_location)"
+    return (
+        "the peer closed the connection during the TLS handshake: the port may expect plaintext (set "
+        f"security_protocol=PLAINTEXT or SASL_PLAINTEXT), or the broker {certificate}{remedy}, or has no TLS version "
+        "or cipher suite in common with the client; the broker's log has the reason"
+    )
 
 
 # --- the broker's certificate -----------------------------------------------------------------------------------------
@@ -185,7 +188,7 @@ def _explain_alert(reason: str, text: str, has_certificate: bool | None) -> str:
             f"or the broker requires a certificate of the client: {_remedy(has_certificate)}"
         )
     if reason == "UNEXPECTED_EOF_WHILE_READING":
-        return _CLOSED
+        return _closed(has_certificate)
     return f"the TLS handshake failed: {reason or text}; the broker's log may have the reason"
 
 

@@ -239,7 +239,7 @@ class SecureKafka:
         controller = free_port()
         protocols = ",".join(f"{protocol}:{protocol}" for protocol in PROTOCOLS)
         return {
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "controller.quorum.voters": f"1@localhost:{controller}",
             "listeners": f"{self._listeners('127.0.0.1')},CONTROLLER://127.0.0.1:{controller}",
             "advertised.listeners": self._listeners("localhost"),
             "listener.security.protocol.map": f"{protocols},CONTROLLER:SSL",

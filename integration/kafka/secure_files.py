@@ -23,7 +23,7 @@ class Certificates:
         self.alice = self.authority.client("alice", organization="Test")
         self._write("ca.pem", self.authority.certificate_pem)
         self._write_trust_store()
-        self._write_all("broker", self.authority.server(name="broker"))
+        self._write_all("broker", self.authority.server(["localhost", "kafka.example"], name="broker"))
         self._write_all("alice", self.alice)
         self._write("alice.encrypted.key", self.alice.encrypted_key_pem(PASSWORD))
         self._write_all("expired", self.authority.expired_client("alice"))
