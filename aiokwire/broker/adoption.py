@@ -46,7 +46,7 @@ class AdoptedTopic(NamedTuple):
 
 
 class Adoption(NamedTuple):
-    """What the registry adopts."""
+    """What the registry takes over from a directory of Kafka: topics, configs, epochs, ids."""
 
     topics: list[AdoptedTopic]
     broker_configs: dict[str, dict[str, str]]
@@ -89,7 +89,7 @@ def _adopt(found: FoundTopic, known: KafkaTopic | None) -> AdoptedTopic:
 
 
 def _sound(topic: str, configs: Mapping[str, str]) -> dict[str, str]:
-    """Return the configs that this broker has and can parse."""
+    """Return those of a topic's configs that this broker has and can parse; warn of others."""
     sound = {}
     for name, value in configs.items():
         key = topic_keys().get(name)

@@ -25,7 +25,7 @@ class Operation(enum.IntEnum):
 
 
 class Change(NamedTuple):
-    """An operation on one config of a resource."""
+    """An operation (set, delete, append, subtract) on one config of a resource."""
 
     name: str
     operation: int

@@ -48,7 +48,7 @@ WRITE_AHEAD = 1 << 20  # bytes that may wait for a slow reader before its next r
 
 
 class ServerConnection(asyncio.BufferedProtocol):
-    """One client."""
+    """One client's connection: reads requests in order, writes their responses in that order."""
 
     def __init__(self, server: Server, state: BrokerState, node: Node, connection_id: int) -> None:
         self._server = server
@@ -201,7 +201,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return cost
 
     def take_turn(self, share: int) -> tuple[int, bool]:
-        """Handle requests up to a share; for `Turns`."""
+        """Handle requests up to this connection's share of a turn; called by `Turns`."""
         cost = self._work(share)
         self._in_line = self._is_ready
         if not self._in_line:

@@ -56,7 +56,7 @@ class Leader(NamedTuple):
 
 
 class Node:
-    """One node of a broker."""
+    """One node: an id with its own port and fetch sessions, over the topics of all nodes."""
 
     __slots__ = ("endpoints", "id", "running", "sessions")
 
@@ -81,7 +81,7 @@ class Node:
 
 
 class _Metadata(NamedTuple):
-    """Metadata as it was when it was frozen."""
+    """The metadata that clients receive while a test has frozen it."""
 
     running: list[Node]
     leaders: dict[Partition, Leader]

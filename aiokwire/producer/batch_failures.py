@@ -25,7 +25,7 @@ Which = Callable[[Batch], bool]
 
 
 def any_batch(batch: Batch) -> bool:
-    """Select every batch."""
+    """Select every batch: the filter for a producer that ends."""
     return True
 
 
@@ -78,7 +78,7 @@ class BatchFailures:
         self._line.serve()
 
     def fail(self, batch: Batch, error: KafkaError) -> None:
-        """Fail a batch that was withdrawn."""
+        """Fail a batch that `withdraw` has taken out of its queue."""
         self._results.give_up(self._topics.partition_of(batch), batch, error)
 
     def expire(self, now: float) -> None:

@@ -45,7 +45,7 @@ logger = logging.getLogger("aiokwire.producer")
 
 
 def records_of(batch: Batch) -> list[Record]:
-    """The records of a batch, decoded again."""
+    """Decode the records of a batch from its bytes, to split or convert it."""
     data = batch.data if batch.data is not None else batch.seal(Compression.NONE, None)
     found = read_batches(data, batch.topic, batch.partition, check_crcs=False)
     return [record for part in found for record in part.records()]
@@ -64,7 +64,7 @@ def delivery_failed(batch: Batch, stage: str, elapsed: float, what: str) -> Deli
 
 
 def stage_of(batch: Batch, partition: Partition | None) -> str:
-    """The stage of a batch for `DeliveryFailed`."""
+    """Name what a batch was waiting for, for the message of `DeliveryFailed`: a key of `WHERE`."""
     if partition is None or (partition.leader < 0 and not batch.attempts):
         return "metadata"
     if batch.state == IN_FLIGHT:
@@ -152,7 +152,7 @@ class BatchResults:
                 self._topics.on_leader(partition, entry.current_leader)  # another leader ends the pause
 
     def deliver(self, partition: Partition, batch: Batch, base_offset: int, append_time: int) -> None:
-        """Acknowledge a batch."""
+        """Acknowledge a batch: wake the tasks that await its deliveries, free its buffer."""
         self._end_flight(partition, batch)
         if batch.state != DONE:
             batch.complete(base_offset, append_time)
@@ -195,7 +195,7 @@ class BatchResults:
         error: KafkaError,
         record_errors: dict[int, KafkaError] | None = None,
     ) -> None:
-        """Fail a batch for good."""
+        """Fail a batch for good: its deliveries raise `error`, later batches may leave."""
         if partition is not None:
             self._end_flight(partition, batch)
             partition.skip(batch)

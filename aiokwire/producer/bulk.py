@@ -63,7 +63,7 @@ class SendManyResult:
 
 
 class _Summary:
-    """Adds up a result."""
+    """Adds the counts and errors of batches to one `SendManyResult`."""
 
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}  # delivered records by partition
@@ -137,7 +137,7 @@ def _add_up(runs: Runs, rows: ArrowRows | None = None) -> _Summary:
 
 
 def summary(topic: str, runs: Runs) -> SendManyResult:
-    """The result of runs whose batches are done."""
+    """Return the result of all records; call it once their batches are done."""
     return _add_up(runs).result(topic)
 
 

@@ -79,7 +79,7 @@ class Closing:
         self._ended = anyio.Event()
 
     def end(self) -> None:
-        """Wake the calls that wait: the producer is closed."""
+        """Wake the calls of `wait`: the producer is closed now."""
         self._ended.set()
 
     async def wait(self, seconds: float) -> None:

@@ -197,7 +197,7 @@ class ProducerCore:
         return self.line.dismiss(ClosedError(reason), report=report)
 
     def end(self) -> None:
-        """Leave no timer and no listener behind."""
+        """Cancel the timers and remove the listeners: nothing refers to a closed producer."""
         self._ended = True
         self._client.metadata.remove_listener(self.topics.on_cluster)
         self.scheduler.end()
@@ -209,13 +209,13 @@ class ProducerCore:
     # --- events of the accumulator ----------------------------------------------------------------------------------
 
     def on_open(self, partition: Partition) -> None:
-        """A batch takes its first record."""
+        """Keep the metadata of the topic, and begin the linger of a new batch."""
         assert partition.open is not None
         self._client.metadata.keep(partition.topic, partition.open.created)
         self.scheduler.on_open(partition)
 
     def on_unknown(self, topic: Topic) -> None:
-        """The first record of a topic."""
+        """Request the metadata of a topic that got its first record."""
         self._client.spawn(self.topics.resolve, topic, name=f"producer: partitions of {topic.name}")
         self.scheduler.wake_at(self.now() + self._config.delivery_timeout + PARKED_GRACE)
 
@@ -273,7 +273,7 @@ class ProducerCore:
                 self.scheduler.seal_everything()
 
     def health(self, *, running: bool) -> ProducerHealth:
-        """The health by the batches that are not done."""
+        """Return the health, computed from the batches that are not done."""
         live = [batch for batch in self.accumulator.live if batch.remaining]
         return ProducerHealth(
             records=sum(batch.remaining for batch in live),

@@ -57,7 +57,7 @@ class ProducerIdChanged:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LeadersChanged:
-    """Partitions of a topic have other leaders."""
+    """Partitions of a topic have other leaders, to which their batches are sent now."""
 
     topic: str
     leaders: dict[int, int]

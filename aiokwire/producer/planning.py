@@ -94,5 +94,5 @@ def earlier_is_unresolved(partition: Partition, batch: Batch) -> bool:
 
 
 def format_of(version: int) -> int:
-    """The message format of a version of the Produce API."""
+    """Return the message format (magic 0, 1 or 2) that a version of the Produce API carries."""
     return 2 if version >= 3 else 1 if version == 2 else 0

@@ -8,7 +8,7 @@ from aiokwire.error_codes import ErrorCode
 
 
 class Verdict(enum.Enum):
-    """What the producer does with a batch."""
+    """What the producer does with a batch, by the error code in its response."""
 
     DELIVERED = enum.auto()
     DUPLICATE = enum.auto()  # the broker has it: delivered, at an unknown offset

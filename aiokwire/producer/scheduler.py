@@ -81,7 +81,7 @@ class BatchScheduler:
     # --- events of the accumulator ----------------------------------------------------------------------------------
 
     def on_open(self, partition: Partition) -> None:
-        """A batch takes its first record."""
+        """Set the timer for a batch that takes its first record."""
         batch = partition.open
         assert batch is not None
         self._opened.pop(partition, None)
@@ -92,19 +92,19 @@ class BatchScheduler:
             self._timer.set(batch.created + self._linger)
 
     def on_sealed(self, partition: Partition) -> None:
-        """A batch is full."""
+        """Queue a full batch for its leader."""
         self._queue_up(partition)
         self.soon()
 
     def on_urgent(self, partition: Partition) -> None:
-        """The open batch has a record that its caller awaits."""
+        """Consider sealing an open batch early: a task awaits one of its records."""
         self._urgent[partition] = None
         self.soon()
 
     # --- pumping ----------------------------------------------------------------------------------------------------
 
     def soon(self) -> None:
-        """Pump at the end of this turn of the loop."""
+        """Hand sealed batches to their senders at the end of this turn of the loop."""
         if not self._pump_scheduled:
             self._pump_scheduled = True
             self.loop.call_soon(self._pump_scheduled_now)

@@ -53,7 +53,7 @@ Entries = dict[tuple[str | bytes, int], produce.PartitionProduceResponse]
 
 
 def _entries(answer: produce.ProduceResponse) -> Entries:
-    """A response's entries by topic (its name or id) and partition."""
+    """Return the entries of a Produce response by topic (its name or id) and partition."""
     return {
         (topic.name or topic.topic_id, entry.index): entry
         for topic in answer.responses

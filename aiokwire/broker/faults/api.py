@@ -30,7 +30,7 @@ class Serving(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class GroupView:
-    """A group at one moment."""
+    """A copy of a group's state at one moment, for assertions of tests."""
 
     group_id: str
     protocol: str

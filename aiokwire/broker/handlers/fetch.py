@@ -49,7 +49,7 @@ class Served(NamedTuple):
 
 
 class _Limits:
-    """The bytes left for one response."""
+    """The bytes left for one response; the first batch of an empty one may exceed them."""
 
     __slots__ = ("nothing_yet", "room")
 

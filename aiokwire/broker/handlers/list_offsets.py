@@ -68,7 +68,7 @@ class _Searches:
 
 
 class _Later(Exception):
-    """A search must continue in a thread."""
+    """Raised when a search would block the loop: it continues in a thread."""
 
 
 class _Slow(NamedTuple):

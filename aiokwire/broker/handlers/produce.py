@@ -52,7 +52,7 @@ PARTITION_COST = 64 << 10  # in addition to the bytes of its records
 
 
 class Target(NamedTuple):
-    """One topic of a request, looked up."""
+    """One topic of a request with the partitions found for it, or the error for all of them."""
 
     wanted: messages.TopicProduceData
     topic: Topic | None

@@ -337,7 +337,7 @@ class PartitionLog:
         return Flush(what, self._storage, paths, self.leader_epochs, directories, self._flushing, finish)
 
     def _to_flush(self, *, whole: bool) -> list[str]:
-        """Return the files to flush. Raises: StorageError."""
+        """Write the indexes of sealed segments; return the files to flush. Raises: StorageError."""
         paths = []
         for segment in self._segments[max(bisect_right(self._bases, self._unsynced_base) - 1, 0) :]:
             if segment is self._active and not whole:

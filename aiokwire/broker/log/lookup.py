@@ -17,7 +17,7 @@ MOST_DECOMPRESSED = 256 << 20  # bytes of one batch: older logs, and Kafka's, ma
 
 
 class Candidate(NamedTuple):
-    """A batch that may have the record."""
+    """A batch that may have the record of a lookup by time: its records must be decoded."""
 
     data: bytes
     name: str

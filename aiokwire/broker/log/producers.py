@@ -30,7 +30,7 @@ _SNAPSHOT_VERSION = 1
 
 
 class ProducedBatch(NamedTuple):
-    """A batch in the log, to recognise its duplicates."""
+    """Sequences and offsets of a batch in the log, by which its duplicates are recognized."""
 
     first_sequence: int
     last_sequence: int
@@ -40,7 +40,7 @@ class ProducedBatch(NamedTuple):
 
 
 class ProducerState:
-    """One producer id."""
+    """What a partition keeps of one producer id: epoch, last batches, open transaction."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transaction_start")
 
@@ -86,7 +86,7 @@ class ProducerState:
         self.batches.clear()
 
     def recall(self, batches: Iterable[ProducedBatch]) -> None:
-        """Set the last batches."""
+        """Replace the last batches, by which duplicates are recognized."""
         self.batches = deque(batches, maxlen=DUPLICATE_WINDOW)
 
     def restore(self, last_timestamp: int, coordinator_epoch: int, transaction_start: int) -> None:

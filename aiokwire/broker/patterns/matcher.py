@@ -29,7 +29,7 @@ class Budget:
         self.left = steps
 
     def spend(self, steps: int) -> None:
-        """Take steps.
+        """Use up `steps` of the budget.
 
         Raises: PatternTooExpensive: the budget is used up.
         """

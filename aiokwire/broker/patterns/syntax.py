@@ -64,7 +64,7 @@ class _Flags(NamedTuple):
 
 
 def ranges_of(*pairs: tuple[int, int]) -> Ranges:
-    """Sort and join ranges."""
+    """Sort the ranges of characters and join those that touch."""
     joined: list[tuple[int, int]] = []
     for low, high in sorted(pairs):
         if joined and low <= joined[-1][1] + 1:
@@ -86,7 +86,7 @@ def _negated(ranges: Ranges) -> Ranges:
 
 
 def _codes(text: str) -> Ranges:
-    """`"az09"` is a to z and 0 to 9."""
+    """Return the ranges that a text names by pairs: `"az09"` is a to z and 0 to 9."""
     return ranges_of(*((ord(text[at]), ord(text[at + 1])) for at in range(0, len(text), 2)))
 
 

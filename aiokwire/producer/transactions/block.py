@@ -26,7 +26,7 @@ class InputOffsets:
         self._since = self._held if since is None else dict(since)
 
     def moved(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The positions that moved."""
+        """Return the positions that the transaction's work has moved, to be committed with it."""
         return {
             place: now
             for place, now in self._reader.positions().items()

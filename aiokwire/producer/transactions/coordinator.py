@@ -92,7 +92,7 @@ class TransactionCoordinatorClient:
         *,
         transaction_v2: bool,
     ) -> None:
-        """TxnOffsetCommit."""
+        """Send TxnOffsetCommit: the group's offsets become part of the transaction."""
         to = Coordinator(CoordinatorKind.GROUP, group.group_id)
         request, version = requests.commit_offsets(self._me, group, offsets, transaction_v2=transaction_v2)
         await self._ask(request, version, to, deadline, requests.codes_of_offsets)

@@ -147,7 +147,7 @@ class Transactions:
         return explain_refusal(error, self._config.transaction_timeout)
 
     def on_arrived(self) -> None:
-        """A batch is no longer in flight."""
+        """Note that a batch is no longer in flight: a commit or abort may wait for that."""
         if self.ended is not None:
             self._signal()
 
@@ -420,7 +420,7 @@ class Transactions:
         self._line.dismiss(reason, report=False)  # leaving the transaction's block reports it
 
     def _rest(self) -> None:
-        """Return to the state between transactions."""
+        """Forget the ended transaction: another one may begin."""
         self._transaction = None
         self.ended = None
         self._accumulator.close(

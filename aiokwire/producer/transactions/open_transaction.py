@@ -39,7 +39,7 @@ class OpenTransaction:
 
     @property
     def touched(self) -> bool:
-        """Whether the coordinator may know of it, and has to end it."""
+        """Whether a request may have reached the coordinator, which then has to end it."""
         return bool(self.partitions or self.asked or self.groups)
 
 

@@ -151,7 +151,7 @@ def codes_of_offsets(answer: txn_offset_commit.TxnOffsetCommitResponse) -> Itera
 
 
 def end(me: ProducerIdentity, *, commit: bool, transaction_v2: bool) -> tuple[end_txn.EndTxnRequest, Chooser]:
-    """Commit or abort."""
+    """Return EndTxn, which commits or aborts."""
     request = end_txn.EndTxnRequest(**me._asdict(), committed=commit)
     newest = None if transaction_v2 else LAST_END_TXN_VERSION_OF_V1
     return request, lambda versions: versions.pick(type(request), newest)
