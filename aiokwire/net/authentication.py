@@ -23,7 +23,7 @@ from aiokwire.net.handshake import ApiVersions
 from aiokwire.net.wire import Wire
 from aiokwire.protocol import ApiKey, Request, Response
 from aiokwire.protocol.messages import sasl_authenticate, sasl_handshake
-from aiokwire.security import SaslClient
+from aiokwire.security import SaslClient, SecretBytes
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 # Starts a coroutine function, with a `name`, in the task group that owns the connection.
@@ -88,7 +88,7 @@ class Authenticator:
         """
         with self._explained():
             client = await self._credentials.new_sasl_client(self._host)
-            return client, await client.evaluate_challenge(b"")
+            return client, SecretBytes(await client.evaluate_challenge(b""))
 
     async def exchange(
         self, client: SaslClient, token: bytes, wire: Wire, versions: ApiVersions, timeout: float
@@ -107,7 +107,7 @@ class Authenticator:
             if client.is_complete:
                 return
             with self._explained():
-                token = await client.evaluate_challenge(challenge)
+                token = SecretBytes(await client.evaluate_challenge(challenge))
             if client.is_complete and not token:
                 return
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     )
     from aiokwire.security.certificates import CertificateAuthority as CertificateAuthority, Issued as Issued
     from aiokwire.security.config import SecurityConfig as SecurityConfig, SecurityOptions as SecurityOptions
-    from aiokwire.security.gssapi import GssapiServer as GssapiServer
+    from aiokwire.security.gssapi import GssapiServer as GssapiServer, require_gssapi as require_gssapi
+    from aiokwire.security.jaas import parse_jaas as parse_jaas
     from aiokwire.security.login import Login as Login, new_login as new_login
     from aiokwire.security.oauthbearer import OAuthBearerServer as OAuthBearerServer
     from aiokwire.security.plain import PlainServer as PlainServer
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from aiokwire.security.secret import (
         HIDDEN as HIDDEN,
         Secret as Secret,
+        SecretBytes as SecretBytes,
         random_bytes as random_bytes,
         random_text as random_text,
     )
@@ -84,7 +86,8 @@ else:
             "security.certificate_info": "PeerCertificate from_fields read_der",
             "security.certificates": "CertificateAuthority Issued",
             "security.config": "SecurityConfig SecurityOptions",
-            "security.gssapi": "GssapiServer",
+            "security.gssapi": "GssapiServer require_gssapi",
+            "security.jaas": "parse_jaas",
             "security.login": "Login new_login",
             "security.oauthbearer": "OAuthBearerServer",
             "security.plain": "PlainServer",
@@ -94,7 +97,7 @@ else:
             "security.sasl": "OAuthToken SaslClient SaslServer UserPassword",
             "security.scram": "ScramCredential ScramServer credential_of derive_salted_password is_password_of "
             "salted_password scram_credential",
-            "security.secret": "HIDDEN Secret random_bytes random_text",
+            "security.secret": "HIDDEN Secret SecretBytes random_bytes random_text",
             "security.tls": "ClientAuth ClientTls ServerTls TlsOptions",
             "security.tls_errors": "explain_tls_error is_final",
             "security.token_validation": "JwksKeys TokenValidator",

@@ -41,6 +41,17 @@ class Secret:
         return bool(self._text)
 
 
+class SecretBytes(bytes):
+    """The bytes of a login: a message that contains a password or a token."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    __str__ = __repr__
+
+
 def random_bytes(count: int) -> bytes:
     """Return random bytes that cannot be predicted, for salts and keys."""
     return secrets.token_bytes(count)
