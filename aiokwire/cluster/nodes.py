@@ -354,10 +354,9 @@ class Nodes:
         if is_refusal:
             self._refused_by = connection.who
             logger.error(
-                "client %r: requests to %s fail until this is corrected; each attempt, with backoff, uses the present "
-                "credentials and certificates: %s",
+                "client %r: requests fail until this is corrected; later requests try again, with backoff, using the "
+                "present credentials and certificates: %s",
                 self._config.client_id,
-                connection.who,
                 error,
             )
             return

@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 # When a session is renewed, as parts of its lifetime: spread, so that not all connections do it at once.
 RENEW_FROM: Final = 0.85
 RENEW_UNTIL: Final = 0.95
+# The part of the lifetime from which requests wait for the renewal: a loop that was blocked may be late with it.
+HOLD_FROM: Final = 0.97
 # The shortest pause (seconds) before the source of the credentials is asked again.
 RETRY_PAUSE: Final = 1.0
 
@@ -70,6 +72,7 @@ class Authenticator:
         self._host = host
         self._who = who
         self._address = address
+        self.logged_in_at = 0.0  # the loop's clock, when the last token was sent: before the broker's session begins
         self.session_lifetime = 0.0  # seconds, of the last exchange; 0: unlimited
 
     async def run(self, wire: Wire, versions: ApiVersions, timeout: float) -> None:
@@ -136,6 +139,7 @@ class Authenticator:
     async def _send(self, client: SaslClient, token: bytes, wire: Wire, versions: ApiVersions, timeout: float) -> bytes:
         request = sasl_authenticate.SaslAuthenticateRequest(auth_bytes=token)
         version = versions.pick(sasl_authenticate.SaslAuthenticateRequest)
+        self.logged_in_at = asyncio.get_running_loop().time()
         answer = await self._ask(wire, request, version, timeout)
         if answer.error_code in (ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.ILLEGAL_SASL_STATE):
             reason = getattr(client, "error", "") or answer.error_message or ErrorCode.of(answer.error_code).description
@@ -223,9 +227,12 @@ class Renewal:
     def start(self) -> None:
         """Begin the clock of the session that the authenticator has just opened."""
         lifetime = self._authenticator.session_lifetime
-        if lifetime > 0 and not self._is_stopped:
-            self._expires_at = self._loop.time() + lifetime
-            self._wake_after(lifetime * self._rng.uniform(RENEW_FROM, RENEW_UNTIL))
+        if lifetime <= 0 or self._is_stopped:
+            return
+        started = self._authenticator.logged_in_at
+        self._expires_at = started + lifetime
+        self._wire.hold_from(started + lifetime * HOLD_FROM)
+        self._wake_at(started + lifetime * self._rng.uniform(RENEW_FROM, RENEW_UNTIL))
 
     def stop(self) -> None:
         """End it: the connection is closed."""
@@ -235,8 +242,8 @@ class Renewal:
         if self._scope is not None:
             self._scope.cancel()
 
-    def _wake_after(self, seconds: float) -> None:
-        self._timer = self._loop.call_later(seconds, self._begin)
+    def _wake_at(self, at: float) -> None:
+        self._timer = self._loop.call_at(at, self._begin)
 
     def _begin(self) -> None:
         with contextlib.suppress(ClosedError):  # the client has ended, and closes its connections
@@ -264,7 +271,7 @@ class Renewal:
             self._has_warned = True
             text = "client %r: no credentials to renew the session with %s, which ends in %.0f s; trying again: %s"
             logger.warning(text, self._client_id, self._who, left, error)
-        self._wake_after(min(max(RETRY_PAUSE, left / 4), left))
+        self._wake_at(self._loop.time() + min(max(RETRY_PAUSE, left / 4), left))
 
     async def _exchange(self, client: SaslClient, token: bytes) -> None:
         wire = self._wire
@@ -279,9 +286,8 @@ class Renewal:
             raise
         else:
             self._has_warned = False
-            self.start()
-        finally:
             wire.release()
+            self.start()
 
     def _give_up(self, error: KafkaError) -> None:
         if self._wire.error is None:  # else the connection was lost, which its owner reports

@@ -7,6 +7,7 @@ A socket error, the end of the stream, or a request past its deadline ends a wir
 from __future__ import annotations
 
 import asyncio
+import math
 import ssl
 from collections import deque
 from collections.abc import Callable
@@ -52,7 +53,8 @@ class Wire(asyncio.BufferedProtocol):
         self._max_frame_size = max_frame_size
         self._reader = self._new_reader()
         self._queue = InFlightQueue()
-        self._held: deque[tuple[InFlight | None, list[Any]]] | None = None  # between `hold` and `release`
+        self._hold_from = math.inf  # the loop's clock: requests from then on are held
+        self._held: deque[tuple[InFlight | None, list[Any]]] = deque()  # until `release`
         self._held_size = 0  # bytes of the requests in `_held`
         self._unused_since: float | None = None  # `last_used` at `hold`, if nothing was in flight
         self._transport: asyncio.Transport | None = None
@@ -74,7 +76,7 @@ class Wire(asyncio.BufferedProtocol):
     # --- called by the owner -----------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._queue) if self._held is None else len(self._queue) + len(self._held)
+        return len(self._queue) + len(self._held)
 
     @property
     def paused(self) -> bool:
@@ -139,7 +141,7 @@ class Wire(asyncio.BufferedProtocol):
         chunks = encode_request(request, version, correlation_id, self._client_id)
         now = self.last_used = self._loop.time()
         entry = None
-        is_held = self._held is not None and not past_hold
+        is_held = now >= self._hold_from and not past_hold
         if receiver is not None:
             deadline = now + timeout
             response_type = None if raw else request.RESPONSE
@@ -172,17 +174,19 @@ class Wire(asyncio.BufferedProtocol):
         self._write([len(token).to_bytes(4, "big"), token])
         return future
 
+    def hold_from(self, at: float) -> None:
+        """Keep back requests from a time of the loop's clock on, encoded and in order."""
+        self._hold_from = at
+
     def hold(self) -> None:
-        """Keep back further requests, encoded and in order, until `release`."""
-        if self.error is None and self._held is None:
-            self._held = deque()
-            self._unused_since = None if len(self._queue) else self.last_used
+        """Keep back further requests until `release`."""
+        self._unused_since = None if len(self) else self.last_used
+        self._hold_from = 0.0
 
     def release(self) -> None:
         """Write what was held. An exchange without a request around it does not count as a use."""
         held = self._held
-        if held is None:
-            return
+        self._hold_from = math.inf
         if self._unused_since is not None and not held:
             self.last_used = self._unused_since
         while held:  # `fail` empties it
@@ -192,7 +196,7 @@ class Wire(asyncio.BufferedProtocol):
             elif not entry.receiver.done():  # its caller was cancelled: it was never sent
                 self._queue.add(entry)
                 self._write(chunks)
-        self._held, self._held_size = None, 0
+        self._held_size = 0
         if self._paused_at is None:
             self._writable.set()
 
@@ -217,10 +221,8 @@ class Wire(asyncio.BufferedProtocol):
         self.error = error
         self._timer.cancel()
         now = self._loop.time()
-        entries = self._queue.drain()
-        if self._held is not None:
-            entries += [entry for entry, _ in self._held if entry is not None]
-            self._held.clear()
+        entries = self._queue.drain() + [entry for entry, _ in self._held if entry is not None]
+        self._held.clear()
         for entry in entries:
             if not entry.receiver.done():
                 entry.receiver.set_exception(self._verdict(entry, error, now))
@@ -317,7 +319,6 @@ class Wire(asyncio.BufferedProtocol):
         return FrameReader(self._on_frame, max_size=self._max_frame_size, scratch_size=scratch_size)
 
     def _hold_back(self, entry: InFlight | None, chunks: list[Any]) -> None:
-        assert self._held is not None
         self._held.append((entry, chunks))
         self._held_size += sum(map(len, chunks))
         if self._held_size > self._write_high_water:
@@ -369,7 +370,7 @@ class Wire(asyncio.BufferedProtocol):
 
     def _on_timer(self) -> None:
         now = self._loop.time() + TIMER_SLACK
-        held = [entry for entry, _ in self._held or () if entry is not None]
+        held = [entry for entry, _ in self._held if entry is not None]
         late = self._queue.expired(now) + [entry for entry in held if entry.deadline <= now]
         if late:
             first = late[0]

@@ -70,7 +70,7 @@ class Topics:
         try:
             while True:
                 try:
-                    await self._found(topic.name)
+                    await self._found(topic.name, deadline.remaining)
                     return
                 except AuthenticationFailed:  # corrected credentials are used by the next connection
                     if deadline.expired:
@@ -86,12 +86,10 @@ class Topics:
 
         Raises: KafkaError: the topic is not found.
         """
-        return (await self._found(name)).count
+        return (await self._found(name, self._config.delivery_timeout)).count
 
-    async def _found(self, name: str) -> Topic:
-        await self._client.metadata.wait_for_topics(
-            [name], self._config.delivery_timeout, unknown_timeout=self._config.unknown_topic_timeout
-        )
+    async def _found(self, name: str, timeout: float) -> Topic:
+        await self._client.metadata.wait_for_topics([name], timeout, unknown_timeout=self._config.unknown_topic_timeout)
         await self._learn_formats(self._client.cluster, name)
         # No await from here on, so that no record is parked meanwhile.
         topic = self._accumulator.topics.get(name) or self._accumulator.add_topic(name)

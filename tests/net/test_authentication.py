@@ -279,6 +279,17 @@ async def test_credentials_that_cannot_be_obtained_do_not_end_the_client(serve: 
 # --- the renewal of sessions ------------------------------------------------------------------------------------------
 
 
+class Early(random.Random):
+    """Renews sessions at an early part of their lifetime."""
+
+    def __init__(self, part: float) -> None:
+        super().__init__()
+        self._part = part
+
+    def uniform(self, a: float, b: float) -> float:
+        return self._part
+
+
 class Renewing:
     """Serves a login, then Metadata, and passes each renewal to the test."""
 
@@ -376,6 +387,19 @@ async def test_requests_in_flight_are_answered_before_a_renewal(serve: Serve) ->
         assert (await slow).cluster_id == "slow"
         assert (await later).cluster_id
         assert connection.ready
+
+
+async def test_a_loop_that_was_blocked_sends_nothing_in_a_session_that_has_ended(serve: Serve) -> None:
+    """Requests that are sent before the late timer runs wait for the renewal."""
+    peer = Renewing(lifetime_ms=300)
+    peer.proceed.set()
+    async with serve(peer) as address, secured(address) as connection:
+        end = asyncio.get_running_loop().time() + 0.4
+        while asyncio.get_running_loop().time() < end:  # a handler that blocks the loop
+            pass
+        late = connection.send(ASK)
+        assert (await late).cluster_id
+    assert peer.order[:3] == ["SaslHandshakeRequest", "SaslAuthenticateRequest", "MetadataRequest"]
 
 
 async def test_much_that_is_held_makes_writers_wait(serve: Serve) -> None:
@@ -510,9 +534,9 @@ async def test_credentials_are_renewed_before_requests_are_held(serve: Serve) ->
         def on_refused(self) -> None:
             pass
 
-    peer = Renewing(lifetime_ms=500)
+    peer = Renewing(lifetime_ms=30_000)
     peer.proceed.set()
-    async with serve(peer) as address, secured(address, security=Slow()) as connection:
+    async with serve(peer) as address, secured(address, security=Slow(), rng=Early(0.01)) as connection:
         with anyio.fail_after(10):
             await asked.wait()
             assert (await connection.request(ASK)).cluster_id
@@ -540,12 +564,8 @@ async def test_credentials_that_stay_unavailable_close_the_connection_when_the_s
         def on_refused(self) -> None:
             pass
 
-    class Early(random.Random):
-        def uniform(self, a: float, b: float) -> float:
-            return 0.1
-
     peer = Renewing(lifetime_ms=500)
-    async with serve(peer) as address, secured(address, security=Down(), rng=Early()) as connection:
+    async with serve(peer) as address, secured(address, security=Down(), rng=Early(0.1)) as connection:
         with anyio.fail_after(10):
             await connection.wait_closed()
         assert "token endpoint is down" in str(connection.error)
