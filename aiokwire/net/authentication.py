@@ -281,10 +281,7 @@ class Renewal:
             await self._authenticator.exchange(client, token, wire, self._versions, in_flight + self._timeout)
         except KafkaError as error:
             self._give_up(error)
-        except BaseException:
-            wire.fail(ConnectionFailed(f"{self._who}: closed while it logged in again", stage="sasl"))
-            raise
-        else:
+        else:  # a cancelled renewal releases nothing: its owner closes the connection
             self._has_warned = False
             wire.release()
             self.start()
