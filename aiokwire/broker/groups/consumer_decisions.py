@@ -43,6 +43,7 @@ class Heartbeat(NamedTuple):
     regex: str | None = None
     assignor: str | None = None
     owned: Parts | None = None
+    may_describe: Callable[[str], bool] | None = None  # the topics that a pattern may select; None: all
 
     @property
     def leaves(self) -> bool:

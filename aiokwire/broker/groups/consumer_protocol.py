@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from aiokwire.broker.groups import consumer_records as records
 from aiokwire.broker.groups.assignors import ASSIGNORS, Subscriber
@@ -48,8 +48,9 @@ LOGGED = 200  # characters of a pattern that messages show
 class _Draft:
     """The changes of a group by a heartbeat, until they are logged."""
 
-    def __init__(self, group: ConsumerGroup) -> None:
+    def __init__(self, group: ConsumerGroup, may_describe: Callable[[str], bool] | None) -> None:
         self.group = group
+        self.may_describe = may_describe
         self.rows: list[Row] = []
         self.epoch = group.epoch
         self.metadata_hash = group.metadata_hash
@@ -118,7 +119,7 @@ class ConsumerProtocol:
             return HeartbeatResult(fault.code, fault.message)
         if heartbeat.leaves:
             return self._leave(group, heartbeat)
-        draft = _Draft(group)
+        draft = _Draft(group, heartbeat.may_describe)
         known, member = self._member_of(draft, heartbeat)
         self._describe(draft, known, member)
         if draft.epoch > draft.assignment_epoch:
@@ -185,15 +186,20 @@ class ConsumerProtocol:
         known = group.regexes if group.seen_topics == topics.version else {}
         budget = Budget()
         found = {
-            text: known[text] if text in known else self._topics_matching(group, text, budget)
+            text: known[text] if text in known else self._topics_matching(draft, text, budget)
             for text in dict.fromkeys(one.regex for one in members if one.regex)
         }
         draft.set_patterns(found, topics.version)
 
-    def _topics_matching(self, group: ConsumerGroup, text: str, budget: Budget) -> tuple[str, ...]:
-        """Return a pattern's topics; the known ones if it (from an older log) cannot be matched."""
+    def _topics_matching(self, draft: _Draft, text: str, budget: Budget) -> tuple[str, ...]:
+        """Return a pattern's topics; the known ones if it (from an older log) cannot be matched.
+
+        Members share a pattern's topics: those that the first one may describe, as in Kafka.
+        """
+        group = draft.group
         try:
-            return tuple(Pattern(text, budget).select(topic.name for topic in self._context.topics))
+            found = Pattern(text, budget).select(topic.name for topic in self._context.topics)
+            return tuple(name for name in found if draft.may_describe is None or draft.may_describe(name))
         except InvalidPattern as error:
             logger.warning(
                 "group %r: pattern %r cannot be matched, its topics are unchanged: %s",

@@ -8,6 +8,8 @@ Version notes:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import Heartbeat, HeartbeatResult, Part, by_topic
 from aiokwire.broker.handlers._shared import client_of
@@ -39,12 +41,17 @@ def handle(
         frozenset(Part(topic.topic_id, index) for topic in owned for index in topic.partitions)
         if owned is not None
         else None,
+        _visibility(call) if call.state.authorizer is not None else None,
     )
     return call.state.groups.run(
         request.group_id,
         lambda: _response(call.state.groups.consumer_heartbeat(heartbeat)),
         lambda code: _response(HeartbeatResult(code)),
     )
+
+
+def _visibility(call: Call) -> Callable[[str], bool]:
+    return lambda name: call.is_allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name, is_asked=False)
 
 
 def _response(result: HeartbeatResult) -> messages.ConsumerGroupHeartbeatResponse:

@@ -296,6 +296,18 @@ async def test_a_described_group_names_the_operations_allowed_on_it(state: Broke
     ]
 
 
+async def test_a_pattern_selects_no_hidden_topic(state: BrokerState) -> None:
+    await grant(state, allow(Op.READ, Type.GROUP, "g"), allow(Op.DESCRIBE, Type.TOPIC, "open"))
+    beat = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="AAAAAAAAAAAAAAAAAAAAAA", rebalance_timeout_ms=1000, subscribed_topic_regex=".*",
+        topic_partitions=[],
+    )  # fmt: skip
+    response = await ask(state, beat, 1)
+    assert response.error_code == 0
+    assigned = [one.topic_id for one in response.assignment.topic_partitions]
+    assert assigned == [state.topics.require("open").id]
+
+
 async def test_a_consumer_group_with_a_hidden_topic_is_not_described(state: BrokerState) -> None:
     beat = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
         group_id="g", member_id="AAAAAAAAAAAAAAAAAAAAAA", rebalance_timeout_ms=1000,
