@@ -107,6 +107,7 @@ generate: $(VENV)/dev.stamp ## write the protocol messages from Kafka's definiti
 	$(BIN)/python -m tests.machines
 	$(BIN)/python -m tests.file_map
 	$(BIN)/python -m tests.options_page
+	$(BIN)/python -m tests.acl_page
 	$(BIN)/python -m tests.mistakes
 
 check-generated: $(VENV)/dev.stamp ## fail if the committed messages differ from Kafka's definitions

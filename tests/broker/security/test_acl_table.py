@@ -69,6 +69,7 @@ from aiokwire.protocol.messages import (
     txn_offset_commit,
     write_txn_markers,
 )
+from tests import acl_page
 from tests.broker.raw import batch
 from tests.broker.security.acting import allow, ask, opened
 
@@ -500,6 +501,10 @@ async def test_each_rule_refuses_and_suffices(state: BrokerState, case: Case) ->
 
 def test_every_api_has_a_row() -> None:
     assert {ApiKey(key) for key in APIS} <= RULES.keys()
+
+
+def test_the_page_of_rules_is_up_to_date() -> None:
+    assert acl_page.PAGE.read_text() == acl_page.page(), "run `python -m tests.acl_page`"
 
 
 def test_every_api_with_a_rule_that_refuses_has_a_case() -> None:
