@@ -9,12 +9,15 @@ from aiokwire.broker.security import MutationQuota, Usage
 from aiokwire.errors import UnsupportedVersion
 from aiokwire.protocol import ApiKey, Buffer, Response, encode_response
 
+_LOGIN = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})  # a client is not known yet
 # Their handlers count by `mutation_quota`, and put the throttle time into the response.
 MUTATIONS = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
 
 
 def count_request(call: Call, usage: Usage, response: Answer, size: int) -> int:
     """Count a request, whose response has `size` bytes; return the throttle time in ms."""
+    if call.api in _LOGIN or (call.authenticator is not None and not call.authenticator.is_ready):
+        return 0
     quotas, user, client_id = call.state.quotas, call.principal.name, call.client_id or ""
     throttle = quotas.count_time(user, client_id, usage)
     if call.api == ApiKey.PRODUCE:
