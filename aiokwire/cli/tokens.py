@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from aiokwire.admin import Admin, DelegationToken
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+# The options by which a client verifies brokers: a login with the token needs them, too.
+_TRUST: Final = (
+    "ssl_truststore_location",
+    "ssl_truststore_certificates",
+    "ssl_truststore_type",
+    "ssl_endpoint_identification_algorithm",
+)
 
 
 def duration_option(name: str, help: str) -> Callable[[CommandT], CommandT]:
@@ -75,7 +83,7 @@ def create(
         if properties is None:
             row["hmac"] = token.password.reveal()
         else:
-            _write_properties(properties, bootstrap, str(options.get("security_protocol", "SASL_SSL")), token)
+            _write_properties(properties, bootstrap, options, token)
         if as_json:
             print_json(row)
         else:
@@ -85,18 +93,27 @@ def create(
     run(main)
 
 
-def _write_properties(path: Path, bootstrap: str, protocol: str, token: DelegationToken) -> None:
-    """Write a file that only this user can read."""
+def _write_properties(path: Path, bootstrap: str, options: Mapping[str, Any], token: DelegationToken) -> None:
+    """Write a login with a token, to a file that only this user can read."""
     login = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-    password = token.password.reveal()
-    text = (
-        f"bootstrap.servers={bootstrap}\n"
-        f"security.protocol={protocol}\n"
-        "sasl.mechanism=SCRAM-SHA-512\n"
-        f'sasl.jaas.config={login} username="{token.token_id}" password="{password}" tokenauth="true";\n'
-    )
+    mechanism = str(options.get("sasl_mechanism", ""))
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": options.get("security_protocol", "SASL_SSL"),
+        "sasl.mechanism": mechanism if mechanism.startswith("SCRAM") else "SCRAM-SHA-512",
+        "sasl.jaas.config": (
+            f'{login} username="{token.token_id}" password="{token.password.reveal()}" tokenauth="true";'
+        ),
+        **{name.replace("_", "."): options[name] for name in _TRUST if name in options},
+    }
+    text = "".join(f"{name}={_escaped(str(value))}\n" for name, value in settings.items())
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
+
+
+def _escaped(value: str) -> str:
+    """Escape a value for a properties file."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 @command.command("list")

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from aiokwire.broker import Broker
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.security import Usage, entity_of
+from aiokwire.broker.throttling import count_request
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol import encode_request
+from aiokwire.protocol import ApiKey, encode_request
 from aiokwire.protocol.messages import (
     alter_client_quotas,
     api_versions,
@@ -181,6 +184,14 @@ async def test_request_time_is_throttled_for_one_window_at_most(client: RawClien
 async def test_clients_without_a_quota_are_not_throttled(client: RawClient) -> None:
     await alter(client, {"user": "alice"}, producer_byte_rate=1.0, request_percentage=1e-9)
     assert (await client.ask(produced(), 9)).throttle_time_ms == 0
+
+
+async def test_a_login_is_not_throttled_and_what_follows_is(broker: Broker) -> None:
+    entity = entity_of([("client-id", None)])
+    broker.state.quotas.alter(entity, {"request_percentage": 1e-9})
+    for api, throttle in ((ApiKey.SASL_HANDSHAKE, 0), (ApiKey.SASL_AUTHENTICATE, 0), (ApiKey.METADATA, 1000)):
+        call = Call(broker.state, api=api, version=1)
+        assert count_request(call, Usage(100), None, 0) == throttle
 
 
 # --- mutations of topics ----------------------------------------------------------------------------------------------
