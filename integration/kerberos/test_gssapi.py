@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from aiokafka.conn import SaslGSSAPIAuthenticator  # type: ignore[import-untyped]
 
 from aiokwire import Producer
 from aiokwire.broker import Broker, Listener
@@ -108,6 +110,17 @@ async def test_a_producer_logs_in_at_the_embedded_broker(kdc: Kdc) -> None:
         )
         async with producer:
             assert (await producer.send("t", b"x")).offset == 0
+
+
+async def test_aiokafka_logs_in_as_its_principal_whatever_it_requests(kdc: Kdc) -> None:
+    """It sends the broker's principal as its authorization id."""
+    kdc.log_in("alice")
+    peer = SaslGSSAPIAuthenticator(loop=asyncio.get_running_loop(), principal="kafka@localhost")
+    broker = server(kdc)
+    challenge = None
+    while (step := await peer.step(challenge)) is not None:
+        challenge = await broker.evaluate_response(step[0])
+    assert broker.authorization_id == "alice"
 
 
 async def test_the_client_refuses_a_changed_message(kdc: Kdc) -> None:
