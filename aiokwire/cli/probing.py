@@ -170,20 +170,23 @@ async def greet(config: ClientConfig, tls: ClientTls | None, address: Address, i
             with anyio.fail_after(STEP_SECONDS):
                 versions = await _ask(stream, api_versions.ApiVersionsRequest(), api_versions.ApiVersionsResponse, 0)
                 offered = await _mechanisms(stream, config) if config.uses_sasl else ()
+    except ssl.SSLError as error:  # with TLS 1.3 a missing client certificate is refused after the handshake
+        certificate = None if tls is None else tls.has_certificate
+        raise Unhealthy(explain_tls_error(error, host=address.host, has_certificate=certificate)) from None
     except (EOFError, OSError) as error:
-        raise Unhealthy(_silence(config, error)) from None
+        raise Unhealthy(_silence(config, tls, error)) from None
     except KafkaError as error:
         raise Unhealthy(f"the answer is not Kafka's ({error}): check the port") from None
     return Greeting(len(versions.api_keys), offered)
 
 
-def _silence(config: ClientConfig, error: Exception) -> str:
+def _silence(config: ClientConfig, tls: ClientTls | None, error: Exception) -> str:
     other = "PLAINTEXT or SASL_PLAINTEXT" if config.uses_tls else "SSL or SASL_SSL"
     what = "no answer" if isinstance(error, TimeoutError) else "the broker closed the connection"
-    return (
-        f"{what} to ApiVersions: this may not be a port of a Kafka broker, or it expects another "
-        f"security_protocol ({other})"
-    )
+    causes = ["this may not be a port of a Kafka broker", f"it may expect another security_protocol ({other})"]
+    if tls is not None and tls.has_certificate is False:
+        causes = ["it may require a client certificate: set ssl_keystore_location, or ssl_certfile and ssl_keyfile"]
+    return f"{what} to ApiVersions: {', or '.join(causes)}"
 
 
 async def _mechanisms(stream: _Stream, config: ClientConfig) -> tuple[str, ...]:

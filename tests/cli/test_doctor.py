@@ -15,6 +15,7 @@ import pytest_asyncio
 from click.testing import Result
 
 from aiokwire.broker import Broker, Listener
+from aiokwire.cli import probing
 from aiokwire.cli.doctor import Report, examine
 from aiokwire.cluster import ClientConfig
 from tests.ports import ReservedPort
@@ -136,6 +137,30 @@ async def test_a_wrong_security_protocol_is_explained(lines: Lines, context: ssl
         assert "SSL or SASL_SSL" in printed[-1] or "may expect TLS" in printed[-1]
 
 
+async def test_a_missing_client_certificate_is_explained(lines: Lines, context: ssl.SSLContext, tmp_path: Path) -> None:
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(pki.Files(tmp_path).ca())
+    async with Broker() as broker, tls_port(context, broker.port) as address:
+        printed, failures = await lines(address, security_protocol="SSL", ssl_cafile=pki.Files(tmp_path).ca())
+    assert failures == 1
+    assert "set ssl_keystore_location, or ssl_certfile and ssl_keyfile" in printed[-1]
+
+
+async def test_a_port_that_never_answers_is_named(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probing, "STEP_SECONDS", 0.1)
+
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(wait, "127.0.0.1", 0)
+    printed, failures = await lines(f"127.0.0.1:{silent.sockets[0].getsockname()[1]}")
+    silent.close()
+    assert (failures, printed[-1][:14]) == (1, "FAILED  broker")
+    assert "no answer to ApiVersions" in printed[-1]
+
+
 async def test_a_broker_without_sasl_is_explained(lines: Lines) -> None:
     async with Broker() as broker:
         printed, failures = await lines(
@@ -169,6 +194,12 @@ async def test_a_login_is_shown_with_its_mechanism_and_user(lines: Lines, secure
     assert "ok      mechanisms  SCRAM-SHA-256, SCRAM-SHA-512" in printed
     assert "ok      login       SCRAM-SHA-512 as alice" in printed
     assert printed[-1].startswith("ok      listener")
+
+
+async def test_a_login_that_is_missing_is_explained(lines: Lines, secured: str) -> None:
+    printed, failures = await lines(secured)
+    assert failures == 1
+    assert "SASL_PLAINTEXT" in printed[-1], "the protocol to set"
 
 
 async def test_a_wrong_password_and_a_mechanism_that_is_not_offered_are_explained(lines: Lines, secured: str) -> None:
