@@ -31,9 +31,13 @@ Spawn: TypeAlias = Callable[..., object]
 
 logger = logging.getLogger(__name__)
 
-# When a session is renewed, as parts of its lifetime: spread, so that not all connections do it at once.
-RENEW_FROM: Final = 0.85
-RENEW_UNTIL: Final = 0.95
+# A session is renewed this part of its lifetime before its end: spread, so that not all connections do it at once.
+RENEW_BEFORE: Final = (0.05, 0.15)
+# At least as many seconds before, but not before its half: the broker closes a connection if it reaches a request that
+# was sent before the renewal after the end of the session, which a busy broker does.
+MARGIN: Final = 5.0
+# A broker refuses a second renewal within one second (Java: MIN_REAUTH_INTERVAL).
+LEAST_USE: Final = 1.1
 # The part of the lifetime from which requests wait for the renewal: a loop that was blocked may be late with it.
 HOLD_FROM: Final = 0.97
 # The shortest pause (seconds) before the source of the credentials is asked again.
@@ -47,6 +51,12 @@ _REMEDIES: Final = {
     "OAUTHBEARER": "check the token's issuer, audience and expiry, and the clocks of both machines",
     "GSSAPI": "check the ticket, sasl_kerberos_service_name and the host name that the broker advertises",
 }
+
+
+def margin_of(lifetime: float, rng: random.Random) -> float:
+    """Return how many seconds before its end a session of `lifetime` seconds is renewed."""
+    margin = max(lifetime * rng.uniform(*RENEW_BEFORE), min(MARGIN, lifetime / 2) * rng.uniform(0.8, 1.0))
+    return min(margin, max(lifetime - LEAST_USE, lifetime * RENEW_BEFORE[0]))
 
 
 class Credentials(Protocol):
@@ -232,7 +242,7 @@ class Renewal:
         started = self._authenticator.logged_in_at
         self._expires_at = started + lifetime
         self._wire.hold_from(started + lifetime * HOLD_FROM)
-        self._wake_at(started + lifetime * self._rng.uniform(RENEW_FROM, RENEW_UNTIL))
+        self._wake_at(started + lifetime - margin_of(lifetime, self._rng))
 
     def stop(self) -> None:
         """End it: the connection is closed."""

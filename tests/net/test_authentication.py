@@ -11,11 +11,14 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aiokwire.cluster import ClientConfig
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthenticationFailed, ConnectionFailed, ProtocolViolation, RequestTimedOut
 from aiokwire.net import Address, Connection, ConnectionConfig
+from aiokwire.net.authentication import margin_of
 from aiokwire.net.states import ConnectionState
 from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import metadata, produce, sasl_authenticate, sasl_handshake
@@ -287,7 +290,7 @@ class Early(random.Random):
         self._part = part
 
     def uniform(self, a: float, b: float) -> float:
-        return self._part
+        return 1 - self._part
 
 
 class Renewing:
@@ -590,3 +593,14 @@ async def test_cancelled_at_any_turn_a_login_leaves_nothing_open(serve: Serve, t
         connection.close()
         await connection.wait_closed()
         assert connection.state is ConnectionState.CLOSED
+
+
+@given(lifetime=st.floats(0.01, 1e6), seed=st.integers(0, 2**32))
+def test_a_session_is_renewed_early_enough_for_a_busy_broker_and_not_too_often(lifetime: float, seed: int) -> None:
+    margin = margin_of(lifetime, random.Random(seed))
+    assert 0 < margin <= max(0.15 * lifetime, 0.5 * lifetime)
+    if lifetime >= 2.2:
+        assert lifetime - margin >= 1.1, "the broker would refuse a renewal within a second"
+        assert margin >= min(0.8 * 5.0, 0.4 * lifetime)
+    if lifetime > 100:
+        assert margin <= 0.15 * lifetime, "sessions that are long are used for most of their time"
