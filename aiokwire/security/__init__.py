@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from aiokwire.security.config import SecurityConfig as SecurityConfig, SecurityOptions as SecurityOptions
     from aiokwire.security.gssapi import GssapiServer as GssapiServer, require_gssapi as require_gssapi
     from aiokwire.security.jaas import parse_jaas as parse_jaas
+    from aiokwire.security.jwt import unverified_claims as unverified_claims
     from aiokwire.security.login import Login as Login, new_login as new_login
     from aiokwire.security.oauthbearer import OAuthBearerServer as OAuthBearerServer
     from aiokwire.security.plain import PlainServer as PlainServer
@@ -88,6 +89,7 @@ else:
             "security.config": "SecurityConfig SecurityOptions",
             "security.gssapi": "GssapiServer require_gssapi",
             "security.jaas": "parse_jaas",
+            "security.jwt": "unverified_claims",
             "security.login": "Login new_login",
             "security.oauthbearer": "OAuthBearerServer",
             "security.plain": "PlainServer",

@@ -145,7 +145,7 @@ def kafka_python(secured: Secured, topic: str, way: Way) -> list[bytes | None]:
         topic, auto_offset_reset="earliest", group_id=f"g-{topic}", consumer_timeout_ms=20_000, **options
     )
     try:
-        return [record.value for record, _ in zip(consumer, VALUES, strict=False)]
+        return [record.value for _, record in zip(VALUES, consumer, strict=False)]
     finally:
         consumer.close()
 
@@ -284,12 +284,12 @@ def test_the_java_client_stores_a_user(secured: Secured) -> None:
 def test_the_java_producer_renews_its_session(secured: Secured) -> None:
     way, topic = Way("SASL_SSL", "SCRAM-SHA-512"), new_topic(secured)
     address, properties = secured.address("SASL_SSL"), _java_properties(secured, way)
-    fixed = ("--topic", topic, "--num-records", "5000", "--record-size", "100", "--throughput", "1000")
+    fixed = ("--topic", topic, "--num-records", "7000", "--record-size", "100", "--throughput", "1000")
     given = ("--bootstrap-server", address, "--command-config", properties)
     secured.broker.journal.clear()
     done = JavaTools(address).run("org.apache.kafka.tools.ProducerPerformance", *fixed, *given).checked()
-    assert "5000 records sent" in done.stdout
+    assert "7000 records sent" in done.stdout
     assert "WARN" not in done.stdout + done.stderr
-    assert len(secured.broker.records(topic)) == 5000
+    assert len(secured.broker.records(topic)) == 7000
     logins = [entry.connection for entry in secured.broker.journal.of(ApiKey.SASL_HANDSHAKE)]
     assert len(logins) > len(set(logins)), "a connection authenticated again"

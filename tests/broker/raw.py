@@ -175,13 +175,13 @@ async def log_in(client: RawClient, sasl: SaslClient, version: int = 2) -> sasl_
     """Run a whole exchange; return the last answer, which may be an error."""
     answer = sasl_authenticate.SaslAuthenticateResponse()
     assert (await shake_hands(client, sasl.mechanism)).error_code == 0
-    challenge = b""
+    challenge, asked = b"", False
     while not sasl.is_complete:
         token = await sasl.evaluate_challenge(challenge)
-        if sasl.is_complete and challenge:
+        if sasl.is_complete and asked:
             break  # the broker's last message was checked
         answer = await client.ask(sasl_authenticate.SaslAuthenticateRequest(auth_bytes=token), version)
         if answer.error_code:
             break
-        challenge = answer.auth_bytes
+        challenge, asked = answer.auth_bytes, True
     return answer

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aiokwire.broker.nodes import Endpoint, parse_endpoint
@@ -21,7 +21,7 @@ from aiokwire.security import Secret
 
 if TYPE_CHECKING:
     from aiokwire.broker.state import BrokerState
-    from aiokwire.security import ServerTls, TlsOptions
+    from aiokwire.security import OAuthToken, ServerTls, TlsOptions
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 CLIENT_AUTH: Final = ("none", "requested", "required")
@@ -37,6 +37,10 @@ class Listener:
     after it. `advertised` is the address that clients receive if it differs. `name` is the
     protocol's by default. `mechanisms`, `tls` and `client_auth` ("none", "requested", "required")
     default to the broker's configs.
+
+    OAUTHBEARER checks tokens by the broker's configs `sasl.oauthbearer.*`, or by `validate_token`,
+    which raises AuthenticationFailed; `allow_unsecured_tokens` accepts those without a signature,
+    in tests of clients.
     """
 
     address: str = "127.0.0.1:0"
@@ -46,6 +50,8 @@ class Listener:
     mechanisms: Sequence[str] = ()
     tls: TlsOptions | None = None
     client_auth: str = ""
+    validate_token: Callable[[Secret], Awaitable[OAuthToken]] | None = None
+    allow_unsecured_tokens: bool = False
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -212,7 +218,7 @@ def _login_rules(listener: Listener, state: BrokerState) -> LoginRules:
     reauthentication = configs.integer("connections.max.reauth.ms") / 1000
     return LoginRules(
         listener.name,
-        {mechanism: new_servers_of(mechanism, listener.name, state) for mechanism in enabled},
+        {mechanism: new_servers_of(mechanism, listener, state) for mechanism in enabled},
         max_session=reauthentication if reauthentication > 0 else math.inf,
         failure_delay=configs.integer("connection.failed.authentication.delay.ms") / 1000,
     )

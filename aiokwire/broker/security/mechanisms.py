@@ -1,8 +1,8 @@
 """The SASL mechanisms of a listener: what creates the server's side of each exchange.
 
 PLAIN and SCRAM use the broker's users, and SCRAM delegation tokens. OAUTHBEARER validates tokens
-with the keys of `sasl.oauthbearer.jwks.endpoint.url`; GSSAPI uses the keytab of
-`sasl.jaas.config`.
+with the keys of `sasl.oauthbearer.jwks.endpoint.url`, or by a function of the listener; GSSAPI
+uses the keytab of `sasl.jaas.config`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from aiokwire.errors import ConfigurationError
+from aiokwire.clock import wall_ms
+from aiokwire.errors import AuthenticationFailed, ConfigurationError
 
 if TYPE_CHECKING:
     from aiokwire.broker.configs import BrokerConfigs
+    from aiokwire.broker.security.listeners import Listener
     from aiokwire.broker.state import BrokerState
-    from aiokwire.security import SaslServer
+    from aiokwire.security import OAuthToken, SaslServer, Secret, TokenValidator
 
 DEFAULT_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")  # that need nothing but users
 MECHANISMS: Final = (*DEFAULT_MECHANISMS, "OAUTHBEARER", "GSSAPI")
@@ -24,10 +26,8 @@ MECHANISMS: Final = (*DEFAULT_MECHANISMS, "OAUTHBEARER", "GSSAPI")
 NewServer = Callable[[], "SaslServer"]
 
 
-def new_servers_of(mechanism: str, listener: str, state: BrokerState) -> NewServer:
+def new_servers_of(mechanism: str, listener: Listener, state: BrokerState) -> NewServer:
     """Return the function that creates the server of one exchange.
-
-    `listener` is its name, for errors.
 
     Raises: ConfigurationError: the mechanism is unknown, or lacks a config or a package.
     """
@@ -43,15 +43,41 @@ def new_servers_of(mechanism: str, listener: str, state: BrokerState) -> NewServ
     if mechanism == "OAUTHBEARER":
         return _oauthbearer(listener, state.configs)
     if mechanism == "GSSAPI":
-        return _kerberos(listener, state.configs)
+        return _kerberos(listener.name, state.configs)
     raise ConfigurationError(
-        f"listener {listener}: the broker has no SASL mechanism {mechanism}; it has {', '.join(MECHANISMS)}"
+        f"listener {listener.name}: the broker has no SASL mechanism {mechanism}; it has {', '.join(MECHANISMS)}"
     )
 
 
-def _oauthbearer(listener: str, configs: BrokerConfigs) -> NewServer:
-    """Validate tokens with one key set for all connections of the listener."""
-    from aiokwire.security import JwksKeys, OAuthBearerServer, TokenValidator
+def _oauthbearer(listener: Listener, configs: BrokerConfigs) -> NewServer:
+    from aiokwire.security import OAuthBearerServer
+
+    if listener.validate_token is not None:
+        return functools.partial(OAuthBearerServer, listener.validate_token)
+    if listener.allow_unsecured_tokens:
+        return functools.partial(OAuthBearerServer, validate_unsecured)
+    return functools.partial(OAuthBearerServer, _validator(listener.name, configs).validate)
+
+
+async def validate_unsecured(token: Secret) -> OAuthToken:
+    """Return an unsecured token (RFC 7515, appendix A.5) as it is, for tests of clients.
+
+    Raises: AuthenticationFailed: it is signed, has no subject, or has expired.
+    """
+    from aiokwire.security import OAuthToken, unverified_claims
+
+    claims = unverified_claims(token)
+    subject, expires_at = claims.get("sub"), claims.get("exp")
+    if not token.reveal().endswith(".") or not isinstance(subject, str) or not subject:
+        raise AuthenticationFailed("the token is not an unsecured JWT with the claim sub")
+    if not isinstance(expires_at, int | float) or expires_at * 1000 <= wall_ms():
+        raise AuthenticationFailed("the token has expired, or has no claim exp")
+    return OAuthToken(token, float(expires_at), subject)
+
+
+def _validator(listener: str, configs: BrokerConfigs) -> TokenValidator:
+    """Return the validator of all connections of the listener, which share one key set."""
+    from aiokwire.security import JwksKeys, TokenValidator
 
     url = configs.text("sasl.oauthbearer.jwks.endpoint.url")
     if not url:
@@ -59,7 +85,7 @@ def _oauthbearer(listener: str, configs: BrokerConfigs) -> NewServer:
             f"listener {listener}: OAUTHBEARER needs sasl.oauthbearer.jwks.endpoint.url: the address of the OpenID "
             "provider's keys"
         )
-    validator = TokenValidator(
+    return TokenValidator(
         JwksKeys(url, refresh_seconds=configs.seconds("sasl.oauthbearer.jwks.endpoint.refresh.ms")),
         issuer=configs.text("sasl.oauthbearer.expected.issuer") or "",
         audience=[one.strip() for one in (configs.text("sasl.oauthbearer.expected.audience") or "").split(",") if one],
@@ -67,7 +93,6 @@ def _oauthbearer(listener: str, configs: BrokerConfigs) -> NewServer:
         principal_claim=configs.text("sasl.oauthbearer.sub.claim.name") or "sub",
         scope_claim=configs.text("sasl.oauthbearer.scope.claim.name") or "scope",
     )
-    return lambda: OAuthBearerServer(validator.validate)
 
 
 def _kerberos(listener: str, configs: BrokerConfigs) -> NewServer:
