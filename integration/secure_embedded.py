@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from types import TracebackType
@@ -32,7 +33,7 @@ class SecureEmbedded:
     @property
     def mechanisms(self) -> tuple[str, ...]:
         """The mechanisms of the SASL listeners."""
-        return ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+        return self.access.mechanisms
 
     @property
     def bootstrap_servers(self) -> str:
@@ -45,8 +46,13 @@ class SecureEmbedded:
         Raises:
             ServerFailed: it ended before.
         """
+        self.access.oidc.start()
+        self.access.start_kerberos()
         command = [sys.executable, "-m", "integration.secure_embedded"]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        environment = dict(os.environ)
+        if self.access.kerberos is not None:
+            environment["KRB5_CONFIG"] = str(self.access.kerberos_config)
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._process = process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -85,8 +91,17 @@ class SecureEmbedded:
                 "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "super.users": "User:admin;User:alice;User:broker",
                 "connections.max.reauth.ms": self._reauth_ms,
+                "sasl.enabled.mechanisms": ",".join(self.mechanisms),
+                "sasl.oauthbearer.jwks.endpoint.url": self.access.oidc.jwks_url,
+                "sasl.oauthbearer.expected.audience": "kafka",
+                "sasl.oauthbearer.expected.issuer": self.access.oidc.issuer,
+                **self._kerberos_configs(),
             },
         }
+
+    def _kerberos_configs(self) -> dict[str, str]:
+        login = self.access.kerberos_login
+        return {} if login is None else {"sasl.jaas.config": login, "sasl.kerberos.service.name": "kafka"}
 
 
 async def _serve(options: dict[str, Any]) -> None:

@@ -81,6 +81,18 @@ class Access:
         assert self.kerberos is not None
         return self.kerberos.config
 
+    @property
+    def kerberos_login(self) -> str | None:
+        """The broker's login by its keytab, as a JAAS string; None without a KDC."""
+        if self.kerberos is None:
+            return None
+        return f'{_KRB5} keyTab="{self.kerberos.keytab("broker")}" principal="kafka/localhost@{REALM}";'
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """All mechanisms; GSSAPI only if the KDC is running."""
+        return MECHANISMS if self.kerberos is not None else MECHANISMS[:-1]
+
     def start_kerberos(self) -> None:
         """Start a KDC; `lacks_kerberos` is why there is none."""
         kerberos: Kerberos | None = None
@@ -138,7 +150,7 @@ class SecureKafka:
         """The mechanisms of the SASL listeners."""
         if self.version == _OLD:
             return ("PLAIN",)
-        return MECHANISMS if self.access.kerberos is not None else MECHANISMS[:-1]
+        return self.access.mechanisms
 
     @property
     def bootstrap_servers(self) -> str:
@@ -276,9 +288,8 @@ class SecureKafka:
             f"{oauth}.sasl.oauthbearer.expected.audience": "kafka",
             f"{oauth}.sasl.oauthbearer.expected.issuer": self.access.oidc.issuer,
         }
-        if self.access.kerberos is not None:
-            login = f'{_KRB5} keyTab="{self.access.kerberos.keytab("broker")}" principal="kafka/localhost@{REALM}";'
-            settings[f"{prefix}.gssapi.sasl.jaas.config"] = login
+        if self.access.kerberos_login is not None:
+            settings[f"{prefix}.gssapi.sasl.jaas.config"] = self.access.kerberos_login
         return settings
 
     def _old_settings(self) -> Mapping[str, object]:

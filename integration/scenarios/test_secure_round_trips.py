@@ -16,7 +16,7 @@ from integration.kafka.secure import MECHANISMS, SecureServer
 from integration.kafka.secure_files import PASSWORD, Certificates
 from integration.scenarios.common import PATIENCE
 
-MECHANISMS_OF = {"embedded": MECHANISMS[:3], "kafka-4.3.1": MECHANISMS, "kafka-0.10.2.2": ("PLAIN",)}
+MECHANISMS_OF = {"embedded": MECHANISMS, "kafka-4.3.1": MECHANISMS, "kafka-0.10.2.2": ("PLAIN",)}
 
 
 def ways(*names: str) -> list[Any]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import ssl
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, pkcs12
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aiokwire.errors import ConfigurationError
 from aiokwire.security import ClientTls, Secret, SecurityConfig, ServerTls, TlsOptions
 from aiokwire.security.cipher_suites import openssl_ciphers
+from aiokwire.security.keystores import private_file, read_key_store, read_trust_store
 from tests.security.pki import PASSWORD, Files, alice, authority, server
 
 
@@ -28,7 +32,12 @@ def shake_hands(client: ssl.SSLContext, listener: ssl.SSLContext, host: str = "l
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     theirs = listener.wrap_bio(to_server, to_client, server_side=True)
     ours = client.wrap_bio(to_client, to_server, server_hostname=host)
-    waiting = [ours, theirs]
+    finish([ours, theirs])
+    return theirs
+
+
+def finish(waiting: list[ssl.SSLObject]) -> None:
+    """Perform the handshake of two sides."""
     while waiting:
         for side in list(waiting):
             try:
@@ -36,7 +45,6 @@ def shake_hands(client: ssl.SSLContext, listener: ssl.SSLContext, host: str = "l
                 waiting.remove(side)
             except ssl.SSLWantReadError:
                 continue
-    return theirs
 
 
 def subject(side: ssl.SSLObject) -> dict[str, str]:
@@ -522,3 +530,57 @@ def test_threads_share_one_context(files: Files) -> None:
         thread.join()
     assert len(found) == 8
     assert len(set(map(id, found))) == 1
+
+
+# --- any bytes --------------------------------------------------------------------------------------------------------
+
+
+@given(st.one_of(st.binary(max_size=300), st.binary(max_size=60).map(lambda rest: b"\x30\x82" + rest)))
+def test_any_bytes_in_a_store_are_refused(content: bytes) -> None:
+    with private_file(content) as path:
+        for kind in ("", "PEM", "PKCS12"):
+            with pytest.raises(ConfigurationError):
+                read_key_store(path, kind, PASSWORD, None)
+            with pytest.raises(ConfigurationError):
+                read_trust_store(path, kind, PASSWORD)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 5_000), st.binary(min_size=1, max_size=3))
+def test_a_damaged_key_store_is_used_or_refused(place: int, noise: bytes) -> None:
+    trusted = authority().certificate_pem
+    for store in (alice().store_pem.encode(), alice().pkcs12(PASSWORD)):
+        content = bytearray(store)
+        start = place % len(content)
+        content[start : start + len(noise)] = noise
+        with private_file(bytes(content)) as path, contextlib.suppress(ConfigurationError):
+            own = TlsOptions(keystore_location=path, keystore_password=PASSWORD, truststore_certificates=trusted)
+            ClientTls(own).context()
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client_auth", ["none", "required"])
+def test_a_client_that_supports_tickets_resumes_its_session(
+    files: Files, client_auth: Literal["none", "required"]
+) -> None:
+    """asyncio cannot pass a session; Java's client and OpenSSL's can."""
+    tls = TlsOptions(keystore_location=files.store(server()), truststore_location=files.ca())
+    theirs = ServerTls(tls, client_auth).context()
+    own = TlsOptions(truststore_location=files.ca(), certfile=files.store(alice(), "alice.pem"))
+    context = ClientTls(own).context()
+    first = resumed(context, theirs, None)
+    assert not first.session_reused
+    assert resumed(context, theirs, first.session).session_reused
+
+
+def resumed(client: ssl.SSLContext, listener: ssl.SSLContext, session: ssl.SSLSession | None) -> ssl.SSLObject:
+    """Perform a handshake in memory, with a session of an earlier one; return the client's side."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    theirs = listener.wrap_bio(to_server, to_client, server_side=True)
+    ours = client.wrap_bio(to_client, to_server, server_hostname="localhost", session=session)
+    finish([ours, theirs])
+    with pytest.raises(ssl.SSLWantReadError):
+        ours.read(1)  # the ticket arrives after the handshake (TLS 1.3)
+    return ours
