@@ -1,4 +1,4 @@
-"""Kafka's own tools against the embedded broker: ACLs, quotas, SCRAM users and delegation tokens."""
+"""Kafka's own tools against the embedded broker: ACLs, quotas, users and delegation tokens."""
 
 from __future__ import annotations
 

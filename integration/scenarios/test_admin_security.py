@@ -1,4 +1,4 @@
-"""ACLs, SCRAM users and quotas through `Admin`: the same results on Kafka and the embedded broker."""
+"""ACLs, users and quotas through `Admin`: the same results on Kafka and the embedded broker."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ async def test_tokens_need_a_login(admin: Admin) -> None:
         admin.renew_delegation_token(b"x"),
     ):
         with pytest.raises(BrokerError) as refused:
-            await call()
+            await call
         assert refused.value.code is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
