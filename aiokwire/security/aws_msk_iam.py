@@ -115,7 +115,7 @@ def _canonical_request(host: str, query: Mapping[str, str]) -> str:
 
 
 def _signing_key(credentials: AwsCredentials, date: str, region: str) -> bytes:
-    key = f"AWS4{credentials.secret_access_key.reveal()}".encode()
+    key = b"AWS4" + credentials.secret_access_key.to_bytes()
     for part in (date, region, SERVICE, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
     return key

@@ -38,6 +38,9 @@ class HttpResponse(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
 
+    def __repr__(self) -> str:
+        return f"<HttpResponse {self.status}, {len(self.body)} bytes>"  # the body may contain a token
+
     def json(self) -> dict[str, Any]:
         """Return the body as a JSON object.
 
@@ -106,6 +109,9 @@ def request(
         ConnectionFailed: the server cannot be reached, is too slow, or does not speak HTTP.
     """
     parts = check_url(url, options.plain_hosts)
+    for name, value in (headers or {}).items():
+        if not value.isascii() or not value.isprintable():  # http.client's error would contain the value
+            raise AuthenticationFailed(f"{shown(url)}: the value of the header {name} has characters that HTTP refuses")
     connection = _connection(parts, options.connect_timeout)
     try:
         connection.connect()
@@ -121,8 +127,10 @@ def request(
         ) from error
     except TimeoutError as error:
         raise ConnectionFailed(f"{shown(url)}: no response in time", stage="sasl") from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except OSError as error:
         raise ConnectionFailed(f"{shown(url)}: {type(error).__name__}: {error}", stage="sasl") from error
+    except (http.client.HTTPException, ValueError) as error:  # whose texts may contain the address or a header
+        raise ConnectionFailed(f"{shown(url)}: {type(error).__name__}", stage="sasl") from None
     finally:
         connection.close()
 

@@ -131,9 +131,9 @@ def _private_key(key: Secret, passphrase: Secret) -> object:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    password = passphrase.reveal().encode() or None
+    password = passphrase.to_bytes() or None
     try:
-        return load_pem_private_key(key.reveal().encode(), password)
+        return load_pem_private_key(key.to_bytes(), password)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise AuthenticationFailed(
             "the private key of the assertion cannot be loaded: it is not PEM, or its passphrase is missing or wrong"

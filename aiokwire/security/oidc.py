@@ -90,7 +90,7 @@ def _form_of(config: SecurityConfig) -> NewForm:
 
     def form() -> tuple[dict[str, str], dict[str, str]]:
         # Not URL-encoded, as Kafka's client: providers accept that.
-        basic = base64.b64encode(f"{client_id}:{secret.reveal()}".encode()).decode()
+        basic = base64.b64encode(client_id.encode() + b":" + secret.to_bytes()).decode()
         return {"grant_type": "client_credentials"} | scope, {"Authorization": f"Basic {basic}"}
 
     return form

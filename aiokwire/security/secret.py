@@ -10,6 +10,8 @@ import base64
 import secrets
 from typing import Final
 
+from aiokwire.errors import ConfigurationError
+
 HIDDEN: Final = "***"
 
 
@@ -24,6 +26,16 @@ class Secret:
     def reveal(self) -> str:
         """Return the text. Pass it to the function that needs it, and keep no copy."""
         return self._text
+
+    def to_bytes(self) -> bytes:
+        """Return the text in UTF-8.
+
+        Raises: ConfigurationError: it has surrogates. Python's own error would contain the text.
+        """
+        try:
+            return self._text.encode()
+        except UnicodeEncodeError:
+            raise ConfigurationError("a password or key has characters that UTF-8 cannot encode") from None
 
     def __repr__(self) -> str:
         return HIDDEN
