@@ -41,3 +41,8 @@ def handle(request: messages.DescribeAclsRequest, call: Call) -> messages.Descri
             )
         )
     return messages.DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+
+
+def refuse(request: messages.DescribeAclsRequest, version: int, code: ErrorCode) -> messages.DescribeAclsResponse:
+    """Return an error and no ACLs."""
+    return messages.DescribeAclsResponse(error_code=code, error_message=code.description)

@@ -6,6 +6,7 @@ One broker has nothing to reassign: the list is empty. `kafka-topics --describe`
 from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import list_partition_reassignments as messages
 
 
@@ -14,3 +15,10 @@ def handle(
 ) -> messages.ListPartitionReassignmentsResponse:
     """Respond at once."""
     return messages.ListPartitionReassignmentsResponse(error_message=None)
+
+
+def refuse(
+    request: messages.ListPartitionReassignmentsRequest, version: int, code: ErrorCode
+) -> messages.ListPartitionReassignmentsResponse:
+    """Return an error for the request."""
+    return messages.ListPartitionReassignmentsResponse(error_code=code, error_message=code.description)
