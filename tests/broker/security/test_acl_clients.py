@@ -1,4 +1,4 @@
-"""A limited user with the clients: what the ACLs allow works, what they deny is an error at once."""
+"""A limited user with the clients: what ACLs allow works, what they deny is an error at once."""
 
 from __future__ import annotations
 
