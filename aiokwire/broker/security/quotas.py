@@ -16,7 +16,7 @@ from aiokwire.broker.security.rates import Counter, SampledRate, TokenBucket
 from aiokwire.broker.security.store import SecurityStore
 from aiokwire.clock import precise_seconds
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError
+from aiokwire.errors import BrokerError, StorageError
 
 SECTION: Final = "quotas"
 USER: Final = "user"
@@ -262,8 +262,14 @@ class ClientQuotas:
         self._buckets: dict[tuple[str, Part, Part], TokenBucket] = {}
 
     def load(self) -> None:
-        """Read the quotas from the store."""
-        self._table.load(self._store.section(SECTION))
+        """Read the quotas from the store.
+
+        Raises: StorageError: they are damaged.
+        """
+        try:
+            self._table.load(self._store.section(SECTION))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StorageError(f"the quotas in the data directory are damaged: {error!r}") from error
         self.enabled = bool(self._table)
 
     def alter(self, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool = False) -> None:

@@ -13,7 +13,7 @@ from aiokwire.broker.security import ClientQuotas, QuotaMatch, SecurityStore, en
 from aiokwire.broker.security.quotas import QuotaTable
 from aiokwire.broker.security.rates import SampledRate, TokenBucket
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError
+from aiokwire.errors import BrokerError, StorageError
 
 PRODUCE = "producer_byte_rate"
 # Kafka's documentation lists these in the order of precedence.
@@ -165,6 +165,14 @@ async def test_quotas_outlive_a_restart() -> None:
     second.load()
     assert second.enabled
     assert second.describe({}, strict=False) == first.describe({}, strict=False)
+
+
+@pytest.mark.parametrize("row", [{}, {"entity": [], "quotas": {}}, {"entity": {"ip": None}, "quotas": {}}])
+async def test_damaged_quotas_stop_the_start(row: dict[str, object]) -> None:
+    store = SecurityStore(MemoryStorage())
+    await store.replace("quotas", [row])
+    with pytest.raises(StorageError, match="quotas in the data directory are damaged"):
+        ClientQuotas(store, Clock(), windows=(11, 1), mutations=(11, 1)).load()
 
 
 # --- rates ------------------------------------------------------------------------------------------------------------
