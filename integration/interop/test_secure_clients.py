@@ -97,7 +97,7 @@ class Way(NamedTuple):
 
 def aiokafka(secured: Secured, topic: str, way: Way) -> list[bytes | None]:
     async def run() -> list[bytes | None]:
-        from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+        from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]  # it has no types
 
         options = {"bootstrap_servers": secured.address(way.protocol), **_python_options(secured, way)}
         options["ssl_context"] = _context(secured, way)
@@ -131,7 +131,7 @@ def _python_options(secured: Secured, way: Way) -> dict[str, Any]:
 
 
 def kafka_python(secured: Secured, topic: str, way: Way) -> list[bytes | None]:
-    from kafka import KafkaConsumer, KafkaProducer
+    from kafka import KafkaConsumer, KafkaProducer  # type: ignore[import-untyped]  # it has no types
 
     options = {"bootstrap_servers": secured.address(way.protocol), **_python_options(secured, way)}
     if way.protocol.endswith("SSL"):
@@ -209,7 +209,8 @@ def test_librdkafka_reports_a_wrong_password(secured: Secured, mechanism: str) -
 
     errors: list[Any] = []
     way = Way("SASL_SSL", mechanism, password="wrong")
-    client = AdminClient({**_librdkafka_options(secured, way), "error_cb": errors.append, "log_level": 0})
+    options: dict[str, Any] = {**_librdkafka_options(secured, way), "error_cb": errors.append, "log_level": 0}
+    client = AdminClient(options)
     for _ in range(int(SECONDS * 10)):
         if not errors:
             client.poll(0.1)
@@ -227,8 +228,13 @@ def test_librdkafka_renews_its_session_while_it_produces(secured: Secured) -> No
     options = _librdkafka_options(secured, Way("SASL_SSL", "SCRAM-SHA-256"))
     producer = Producer({**options, "linger.ms": 1, "error_cb": failures.append})
     clock, count = threading.Event(), 1000
+
+    def on_delivery(error: object, _record: object) -> None:
+        if error is not None:
+            failures.append(error)
+
     for number in range(count):  # 5 seconds: two sessions
-        producer.produce(topic, f"{number}".encode(), on_delivery=lambda error, _: error and failures.append(error))
+        producer.produce(topic, f"{number}".encode(), on_delivery=on_delivery)
         producer.poll(0)
         clock.wait(0.005)
     assert not producer.flush(SECONDS)

@@ -197,7 +197,11 @@ async def test_records_that_no_login_delivers_name_it_when_their_time_is_over() 
 @pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
 async def test_a_consumer_raises_the_refused_login_and_continues_after_it(group_protocol: str) -> None:
     passwords = Passwords()
-    options = {"group_protocol": group_protocol, "auto_offset_reset": "earliest", "reconnect_backoff_max_ms": 100}
+    options: dict[str, Any] = {
+        "group_protocol": group_protocol,
+        "auto_offset_reset": "earliest",
+        "reconnect_backoff_max_ms": 100,
+    }
     async with (
         new_broker() as broker,
         aiokwire.Producer(broker.bootstrap_servers, reconnect_backoff_max_ms=100, **changing(passwords)) as producer,
