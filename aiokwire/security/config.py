@@ -74,8 +74,9 @@ class SecurityConfig:
     """"PEM" or "PKCS12"; None: by the content."""
     ssl_keystore_password: str | Secret | None = None
     """The password of a PKCS12 key store."""
-    ssl_key_password: str | Secret | None = None
-    """The password of an encrypted private key."""
+    ssl_key_password: str | Secret | Callable[[], str | Secret] | None = None
+    """The password of an encrypted private key, or a plain function that returns it, called in a thread whenever the
+    key is read."""
     ssl_endpoint_identification_algorithm: str = "https"
     """"https": a broker's certificate must name its host. "": it need not, which lets another server with a certificate
     of the same authority impersonate the broker."""
@@ -257,7 +258,7 @@ class SecurityOptions(TypedDict, total=False):
     ssl_keystore_key: str | Secret | None
     ssl_keystore_type: str | None
     ssl_keystore_password: str | Secret | None
-    ssl_key_password: str | Secret | None
+    ssl_key_password: str | Secret | Callable[[], str | Secret] | None
     ssl_endpoint_identification_algorithm: str
     ssl_check_hostname: bool | None
     ssl_enabled_protocols: str | Sequence[str] | None

@@ -172,7 +172,7 @@ def _hide_secrets(changed: _Changes) -> None:
 
 
 def _may_be_function(name: str, value: object) -> bool:
-    return name in ("sasl_password", "sasl_plain_password") and callable(value)
+    return name in ("sasl_password", "sasl_plain_password", "ssl_key_password") and callable(value)
 
 
 def _convert_jaas(changed: _Changes) -> None:
@@ -286,7 +286,7 @@ def _check_types(config: SecurityConfig, given: list[str]) -> None:
         elif name == "ssl_context":
             if not hasattr(value, "wrap_bio"):
                 raise ConfigurationError(f"ssl_context must be an ssl.SSLContext, not a {type(value).__name__}")
-        elif not isinstance(value, (str, Secret, tuple)):
+        elif not isinstance(value, (str, Secret, tuple)) and not _may_be_function(name, value):
             raise ConfigurationError(f"{name} must be a string, not {value!r} ({type(value).__name__})")
 
 

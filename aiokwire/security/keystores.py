@@ -60,12 +60,23 @@ class KeyPair(NamedTuple):
             )
         if isinstance(self.password, Secret):
             return self.password.reveal()
-        try:
-            return Secret(self.password()).reveal()
-        except Exception as error:
-            raise ConfigurationError(
-                f"the callable of ssl_key_password failed with {type(error).__name__}: {error}"
-            ) from error
+        return _call(self.password).reveal()
+
+
+def _call(password: Callable[[], str | Secret]) -> Secret:
+    """Return the password of a user's function.
+
+    Raises: ConfigurationError: it failed, or returned something else.
+    """
+    try:
+        text = password()
+    except Exception as error:
+        raise ConfigurationError(f"the function of the password failed with {error!r}") from error
+    if not isinstance(text, str | Secret):
+        raise ConfigurationError(
+            f"the function of the password returned a {type(text).__name__}: it must return a str, and not be async"
+        )
+    return Secret(text)
 
 
 # --- key stores -------------------------------------------------------------------------------------------------------
@@ -222,7 +233,7 @@ def _open_pkcs12(content: bytes, password: Password, source: str, option: str) -
             f"{source} is a PKCS12 file, which needs the extra tls: pip install 'aiokwire[tls]', or convert it to PEM "
             f"with `openssl pkcs12 -in FILE -out FILE.pem`"
         ) from error
-    text = password if isinstance(password, Secret | None) else Secret(password())
+    text = password if isinstance(password, Secret | None) else _call(password)
     try:
         return pkcs12.load_pkcs12(content, text.reveal().encode() if text is not None else None)
     except (ValueError, TypeError) as error:

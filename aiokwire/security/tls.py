@@ -91,7 +91,9 @@ class TlsOptions:
             truststore_password=_secret(config.ssl_truststore_password),
             keystore_password=_secret(config.ssl_keystore_password),
             keystore_key=_secret(config.ssl_keystore_key),
-            key_password=_secret(config.ssl_key_password),
+            key_password=config.ssl_key_password
+            if callable(config.ssl_key_password)
+            else _secret(config.ssl_key_password),
             **{name: getattr(config, f"ssl_{name}") or "" for name in _TEXTS},
         )
 

@@ -138,7 +138,7 @@ def test_the_options_of_a_client_build_its_context(files: Files) -> None:
         ssl_cafile=files.ca(),
         ssl_keystore_certificate_chain=alice().certificate_pem,
         ssl_keystore_key=alice().encrypted_key_pem(PASSWORD),
-        ssl_key_password=PASSWORD.reveal(),
+        ssl_key_password=PASSWORD.reveal,
         ssl_enabled_protocols="TLSv1.2",
         ssl_cipher_suites="TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_AES_128_GCM_SHA256",
         ssl_check_hostname=False,
@@ -315,7 +315,14 @@ MISTAKES: dict[str, Mistake] = {
             "keystore_key": Secret(alice().encrypted_key_pem(PASSWORD)),
             "key_password": lambda: os.environ["NO_SUCH_VARIABLE"],
         },
-        r"the callable of ssl_key_password failed with KeyError",
+        r"the function of the password failed with KeyError\('NO_SUCH_VARIABLE'\)",
+    ),
+    "a callable of the password that returns something else": (
+        lambda files: {
+            "keystore_location": files.write("a.p12", alice().pkcs12(PASSWORD)),
+            "key_password": lambda: None,
+        },
+        r"the function of the password returned a NoneType: it must return a str, and not be async",
     ),
     "a wrong password of PKCS12": (
         lambda files: {
