@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from aiokwire.broker.dispatch import Answer, AnswerAndClose, Call, CloseConnection, FallSilent, read_call
+from aiokwire.broker.dispatch import Answer, AnswerAndClose, Call, CloseConnection, FallSilent, Origin, read_call
 from aiokwire.broker.nodes import Endpoint, Node
-from aiokwire.broker.security import ANONYMOUS, Usage
+from aiokwire.broker.security import Usage
 from aiokwire.broker.security.authentication import Authenticator
 from aiokwire.broker.security.principals import PrincipalMapping
 from aiokwire.broker.state import BrokerState
@@ -54,20 +54,19 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._server = server
         self._state = state
         self._quotas = state.quotas
-        self._node = node
         self.connection_id = connection_id
         security = server.security
-        self._listener = security.name
         self._authenticator: Authenticator | None = None
-        self._principal = ANONYMOUS
         if security.login is not None:
             self._authenticator = Authenticator(security.login, asyncio.get_running_loop().time)
+        self._origin = Origin(
+            connection_id=connection_id, node=node, listener=security.name, authenticator=self._authenticator
+        )
         self._reader = self._new_reader()
         self._queue: deque[bytearray] = deque()  # whole requests, not handled yet
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self.host = self.peer = "?"
-        self._local: Endpoint | None = None
         self._pumping = False  # within `_pump`: a frame that arrives now waits in the queue
         self._in_line = False  # waiting for its next turn
         self._turn = -1  # of the line, in which the read event last handled requests
@@ -107,7 +106,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         peer, local = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         if peer:
             self.host, self.peer = peer[0], f"{peer[0]}:{peer[1]}"
-        self._local = Endpoint(local[0], local[1]) if local else None
+        self._origin = self._origin._replace(peer=self.peer, local=Endpoint(local[0], local[1]) if local else None)
         self._server.opened(self)
         mapping = self._server.security.mapping
         if mapping is not None:
@@ -115,7 +114,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _identify(self, mapping: PrincipalMapping, certificate: Mapping[str, Any] | None) -> None:
         try:
-            self._principal = mapping.principal_of(certificate)
+            self._origin = self._origin._replace(principal=mapping.principal_of(certificate))
         except ValueError as error:
             self._fail(f"the client's certificate names no user: {error}")
 
@@ -256,17 +255,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                     )
                     return 0
                 self._authenticator.screen(frame)
-            call, work = read_call(
-                self._state,
-                frame,
-                peer=self.peer,
-                local=self._local,
-                connection_id=self.connection_id,
-                node=self._node,
-                principal=self._principal,
-                listener=self._listener,
-                authenticator=self._authenticator,
-            )
+            call, work = read_call(self._state, frame, self._origin)
             result = work()
             if result is None or isinstance(result, Response):
                 answered = self._answer(call, result)
@@ -300,7 +289,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _use_login(self, authenticator: Authenticator) -> None:
         """Handle the next requests for the user who logged in."""
-        self._principal = authenticator.principal
+        self._origin = self._origin._replace(principal=authenticator.principal)
         self._reader.limit(self._state.configs.integer("socket.request.max.bytes"))
 
     def _answer(self, call: Call, response: Answer) -> int:

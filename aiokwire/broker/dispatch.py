@@ -137,13 +137,25 @@ WHOLE_TOPIC = -1  # instead of a partition
 MAX_ELEMENTS = 100_000  # in the arrays of a request: each becomes an object, and its decoding blocks the loop
 
 
+class Origin(NamedTuple):
+    """What the requests of a connection share until its next login."""
+
+    peer: str = ""  # the client's address, with its port
+    local: Endpoint | None = None  # the address that the client connected to
+    connection_id: int = 0
+    node: Node | None = None  # that receives the requests; None: the first one
+    principal: Principal = ANONYMOUS  # that the connection is authenticated as
+    listener: str = ""  # that the client connected to; empty: the first one
+    authenticator: Authenticator | None = None  # of the connection, if its listener uses SASL
+
+
+_UNKNOWN = Origin()
+
+
 class Call:
     """The context of one request: its header, connection and node."""
 
-    __slots__ = (
-        "api", "authenticator", "client_id", "connection_id", "correlation_id", "faults", "listener", "local", "node",
-        "peer", "principal", "state", "version",
-    )  # fmt: skip
+    __slots__ = ("api", "client_id", "correlation_id", "faults", "node", "origin", "principal", "state", "version")
 
     def __init__(
         self,
@@ -153,27 +165,32 @@ class Call:
         version: int,
         correlation_id: int = 0,
         client_id: str | None = None,
-        peer: str = "",
-        local: Endpoint | None = None,
-        connection_id: int = 0,
-        node: Node | None = None,
-        principal: Principal = ANONYMOUS,
-        listener: str = "",
-        authenticator: Authenticator | None = None,
+        origin: Origin = _UNKNOWN,
     ) -> None:
         self.state = state
-        self.principal = principal  # that the connection is authenticated as
         self.api = api
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
-        self.peer = peer  # the client's address, with its port
-        self.local = local  # the address that the client connected to
-        self.connection_id = connection_id
-        self.node = node if node is not None else state.nodes.first  # that received the request
-        self.listener = listener  # that the client connected to; empty: the first one
-        self.authenticator = authenticator  # of the connection, if its listener uses SASL
+        self.origin = origin
+        self.node = origin.node or state.nodes.first  # that received the request
+        self.principal = origin.principal
         self.faults: PartitionErrors | None = None  # set by a test's rules
+
+    @property
+    def peer(self) -> str:
+        """The client's address, with its port."""
+        return self.origin.peer
+
+    @property
+    def connection_id(self) -> int:
+        """The number of the connection."""
+        return self.origin.connection_id
+
+    @property
+    def authenticator(self) -> Authenticator | None:
+        """The logins of the connection, if its listener uses SASL."""
+        return self.origin.authenticator
 
     def is_allowed(self, operation: AclOperation, resource: ResourceType, name: str, *, is_asked: bool = True) -> bool:
         """Return whether the client may do an operation with a resource.
@@ -198,13 +215,14 @@ class Call:
     @property
     def host(self) -> str:
         """The client's address without its port."""
-        return self.peer.rpartition(":")[0]
+        return self.origin.peer.rpartition(":")[0]
 
     def advertised(self, node: Node | None = None) -> Endpoint:
         """Return the address of a node (default: the call's) at which this client can reach it."""
-        endpoint = (node or self.node).endpoint_at(self.listener)
-        if endpoint.host in {"0.0.0.0", "::", ""} and self.local is not None:
-            return Endpoint(self.local.host, endpoint.port)
+        local = self.origin.local
+        endpoint = (node or self.node).endpoint_at(self.origin.listener)
+        if endpoint.host in {"0.0.0.0", "::", ""} and local is not None:
+            return Endpoint(local.host, endpoint.port)
         return endpoint
 
 
@@ -243,18 +261,7 @@ def error_response(request: Request[Any], version: int, code: ErrorCode) -> Resp
     return response
 
 
-def read_call(
-    state: BrokerState,
-    frame: bytearray,
-    *,
-    peer: str,
-    local: Endpoint | None,
-    connection_id: int,
-    node: Node | None = None,
-    principal: Principal = ANONYMOUS,
-    listener: str = "",
-    authenticator: Authenticator | None = None,
-) -> tuple[Call, Callable[[], Result]]:
+def read_call(state: BrokerState, frame: bytearray, origin: Origin) -> tuple[Call, Callable[[], Result]]:
     """Return the call in a frame, and the function that handles it.
 
     Raises: CloseConnection: an unknown API or version. ProtocolViolation: a malformed request.
@@ -271,13 +278,7 @@ def read_call(
         version=version,
         correlation_id=header.correlation_id,
         client_id=header.client_id,
-        peer=peer,
-        local=local,
-        connection_id=connection_id,
-        node=node,
-        principal=principal,
-        listener=listener,
-        authenticator=authenticator,
+        origin=origin,
     )
     handler = _handlers.get(key) or handler_of(api)
     if state.plays_several and is_coordinated_elsewhere(request, state, call.node.id):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiokwire.broker.configs import BrokerConfigs
-from aiokwire.broker.dispatch import APIS, Api, CloseConnection, read_call
+from aiokwire.broker.dispatch import APIS, Api, CloseConnection, Origin, read_call
 from aiokwire.broker.log import MemoryStorage
 from aiokwire.broker.state import BrokerState
 from aiokwire.errors import ProtocolViolation
@@ -44,7 +44,7 @@ def _sample(api: Api, version: int) -> bytearray:
 async def _answered(state: BrokerState, frame: bytearray) -> bool:
     """Whether there is an answer, which can be encoded; else the connection is closed, or waits."""
     try:
-        call, work = read_call(state, frame, peer="", local=None, connection_id=1)
+        call, work = read_call(state, frame, Origin(connection_id=1))
         result = work()
         if isinstance(result, Coroutine) and call.api != ApiKey.FETCH:
             result = await result
@@ -99,7 +99,7 @@ def test_millions_of_tiny_elements_are_refused_before_they_are_decoded(state: Br
     tracemalloc.start()
     try:
         with pytest.raises(ProtocolViolation, match="array of 2000000 elements"):
-            read_call(state, frame, peer="", local=None, connection_id=1)
+            read_call(state, frame, Origin(connection_id=1))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -110,12 +110,12 @@ def test_many_tags_in_a_request_header_are_refused(state: BrokerState) -> None:
     head = bytearray(b"".join(encode_request(request_type(ApiKey.METADATA)(), 12, 1, "c"))[4:15])
     tags = b"".join(number.to_bytes(1, "big") + b"\0" for number in range(101))
     with pytest.raises(ProtocolViolation, match="array of 101 elements"):
-        read_call(state, head + b"\x65" + tags + b"\0" * 8, peer="", local=None, connection_id=1)
+        read_call(state, head + b"\x65" + tags + b"\0" * 8, Origin(connection_id=1))
 
 
 def test_a_request_of_ten_thousand_partitions_is_served(state: BrokerState) -> None:
     request = fetch_request("t")
     request.topics[0].partitions = [request.topics[0].partitions[0]] * 10_000
     frame = bytearray(b"".join(encode_request(request, 12, 1, "c"))[4:])
-    call, _ = read_call(state, frame, peer="", local=None, connection_id=1)
+    call, _ = read_call(state, frame, Origin(connection_id=1))
     assert call.api == ApiKey.FETCH

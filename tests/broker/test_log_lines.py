@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from aiokwire._text import printable
 from aiokwire.broker.configs import BrokerConfigs
-from aiokwire.broker.dispatch import APIS, CloseConnection, read_call
+from aiokwire.broker.dispatch import APIS, CloseConnection, Origin, read_call
 from aiokwire.broker.log import MemoryStorage
 from aiokwire.broker.peers import PeerLog
 from aiokwire.broker.state import BrokerState
@@ -98,7 +98,7 @@ async def serve(state: BrokerState, frame: bytearray) -> None:
     """Do what a request asks for, as a connection would, for some turns of the loop."""
     peers = PeerLog()
     try:
-        _, work = read_call(state, frame, peer="192.0.2.1:1", local=None, connection_id=1)
+        _, work = read_call(state, frame, Origin(peer="192.0.2.1:1", connection_id=1))
         result = work()
         if isinstance(result, Coroutine):
             async with anyio.create_task_group() as group:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from aiokwire.broker.configs import BrokerConfigs, static_configs
-from aiokwire.broker.dispatch import read_call
+from aiokwire.broker.dispatch import Origin, read_call
 from aiokwire.broker.log import MemoryStorage, Storage
 from aiokwire.broker.security import Acl, AclOperation, PatternType, PermissionType, Principal, ResourceType
 from aiokwire.broker.state import BrokerState
@@ -49,7 +49,7 @@ def deny(operation: AclOperation, resource: ResourceType, name: str, **others: A
 async def ask(state: BrokerState, request: Request[Any], version: int, who: Principal = ALICE) -> Any:
     """The response to a request of a user."""
     frame = bytearray(b"".join(bytes(part) for part in encode_request(request, version, 5, "acting")))[4:]
-    call, work = read_call(state, frame, peer=f"{HOST}:4711", local=None, connection_id=1)
+    call, work = read_call(state, frame, Origin(peer=f"{HOST}:4711", connection_id=1))
     call.principal = who
     result = work()
     response = await result if isinstance(result, Awaitable) else result

@@ -63,7 +63,7 @@ async def logged(caplog: pytest.LogCaptureFixture, text: str) -> None:
 async def test_a_client_without_a_certificate_is_anonymous(secured: Broker) -> None:
     client = await RawClient.connect(secured, tls=trusting())
     assert (await produce_one(client, "t", batch([b"a" * 500_000]))).error_code == 0
-    assert str(connections(secured)[0]._principal) == "User:ANONYMOUS"
+    assert str(connections(secured)[0]._origin.principal) == "User:ANONYMOUS"
     await client.close()
 
 
@@ -71,7 +71,7 @@ async def test_the_certificate_of_a_client_names_its_user(secured: Broker, tmp_p
     store = Files(tmp_path).store(alice(), "alice.pem")
     client = await RawClient.connect(secured, tls=trusting(store))
     assert (await produce_one(client, "t", batch([b"a"]))).error_code == 0
-    assert str(connections(secured)[0]._principal) == "User:O=Test,CN=alice"
+    assert str(connections(secured)[0]._origin.principal) == "User:O=Test,CN=alice"
     await client.close()
 
 
@@ -82,7 +82,7 @@ async def test_mapping_rules_shorten_the_name(tmp_path: Path) -> None:
     async with Broker(listeners=[required], ssl_principal_mapping_rules=rules) as broker:
         client = await RawClient.connect(broker, tls=trusting(store))
         await client.ask(api_versions.ApiVersionsRequest(), 0)
-        assert str(connections(broker)[0]._principal) == "User:ALICE"
+        assert str(connections(broker)[0]._origin.principal) == "User:ALICE"
         await client.close()
 
 
@@ -99,7 +99,7 @@ async def test_a_login_over_tls(secured: Broker, mechanism: str) -> None:
     client = await RawClient.connect(secured, listener="SASL_SSL", tls=trusting())
     assert (await log_in(client, sasl_client(mechanism))).error_code == 0
     assert (await produce_one(client, "t", batch([b"a"]))).error_code == 0
-    assert str(connections(secured)[0]._principal) == "User:alice"
+    assert str(connections(secured)[0]._origin.principal) == "User:alice"
     await client.close()
 
 

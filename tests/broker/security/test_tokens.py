@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from aiokwire.broker import Broker
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, Origin
 from aiokwire.broker.handlers import (
     create_delegation_token,
     describe_delegation_token,
@@ -182,7 +182,7 @@ async def broker() -> AsyncIterator[Broker]:
 
 
 def called(broker: Broker, request: Any, principal: Principal, version: int) -> Call:
-    return Call(broker.state, api=request.API, version=version, principal=principal)
+    return Call(broker.state, api=request.API, version=version, origin=Origin(principal=principal))
 
 
 async def create(broker: Broker, principal: Principal, *, version: int = 3, **fields: Any) -> Any:
