@@ -61,7 +61,7 @@ WITHOUT_EFFECT: Final = frozenset({
     "queue_buffering_max_messages", "queued_min_messages", "receive_buffer_bytes", "retries",
     "sasl_kerberos_kinit_cmd", "sasl_kerberos_min_time_before_relogin", "sasl_kerberos_ticket_renew_jitter",
     "sasl_kerberos_ticket_renew_window_factor", "sasl_login_refresh_window_jitter",
-    "sasl_oauthbearer_clock_skew_seconds", "sasl_oauthbearer_header_urlencode",
+    "sasl_oauthbearer_clock_skew_seconds",
     "sasl_oauthbearer_jwt_validator_class", "sasl_oauthbearer_method", "sasl_oauthbearer_scope_claim_name",
     "sasl_oauthbearer_sub_claim_name", "security_providers", "send_buffer_bytes", "socket_keepalive_enable",
     "socket_nagle_disable", "socket_receive_buffer_bytes", "socket_send_buffer_bytes",

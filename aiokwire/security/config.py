@@ -116,6 +116,8 @@ class SecurityConfig:
     """The client secret for the token endpoint."""
     sasl_oauthbearer_scope: str | None = None
     """The scope that the token endpoint is asked for."""
+    sasl_oauthbearer_header_urlencode: bool = False
+    """Whether the client id and secret are URL-encoded for the token endpoint, as RFC 6749 has it and some require."""
     sasl_oauthbearer_grant: str = "client_credentials"
     """"client_credentials", or "jwt-bearer": a signed assertion in place of the client secret (KIP-1139)."""
     sasl_oauthbearer_assertion_file: str | None = None
@@ -276,6 +278,7 @@ class SecurityOptions(TypedDict, total=False):
     sasl_oauthbearer_client_credentials_client_id: str | None
     sasl_oauthbearer_client_credentials_client_secret: str | Secret | None
     sasl_oauthbearer_scope: str | None
+    sasl_oauthbearer_header_urlencode: bool
     sasl_oauthbearer_grant: str
     sasl_oauthbearer_assertion_file: str | None
     sasl_oauthbearer_assertion_private_key_file: str | None

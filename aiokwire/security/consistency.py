@@ -53,7 +53,11 @@ _NUMBERS: Final = {
     "sasl_oauthbearer_assertion_claim_nbf_seconds": (0, 86_400),
 }
 _USER_PASSWORD: Final = ("sasl_plain_username", "sasl_plain_password")
-_BOOLEANS: Final = ("sasl_delegation_token", "sasl_oauthbearer_assertion_claim_jti_include")
+_BOOLEANS: Final = (
+    "sasl_delegation_token",
+    "sasl_oauthbearer_assertion_claim_jti_include",
+    "sasl_oauthbearer_header_urlencode",
+)
 # The options that belong to mechanisms, by their prefix; the first that fits counts.
 _OWNERS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("sasl_plain_", ("PLAIN", *SCRAM)),

@@ -7,7 +7,7 @@ import math
 import random
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 import anyio
 
@@ -89,8 +89,10 @@ def _form_of(config: SecurityConfig) -> NewForm:
         )
 
     def form() -> tuple[dict[str, str], dict[str, str]]:
-        # Not URL-encoded, as Kafka's client: providers accept that.
-        basic = base64.b64encode(client_id.encode() + b":" + secret.to_bytes()).decode()
+        user, password = client_id.encode(), secret.to_bytes()
+        if config.sasl_oauthbearer_header_urlencode:
+            user, password = quote_plus(user).encode(), quote_plus(password).encode()
+        basic = base64.b64encode(user + b":" + password).decode()
         return {"grant_type": "client_credentials"} | scope, {"Authorization": f"Basic {basic}"}
 
     return form

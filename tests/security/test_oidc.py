@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 from collections.abc import Iterator
@@ -48,6 +49,20 @@ async def test_client_credentials_return_a_token_with_its_expiry(provider: Ident
     assert headers["content-type"] == "application/x-www-form-urlencoded"
     assert abs(token.expires_at - wall_ms() / 1000 - 3600) < 30
     assert decoded_object(token.value.reveal().split(".")[1])["sub"] == "app"
+
+
+@pytest.mark.parametrize(("encodes", "sent"), [(False, "app:a+b/c:d"), (True, "app:a%2Bb%2Fc%3Ad")])
+async def test_the_id_and_the_secret_are_encoded_on_request(
+    provider: IdentityProvider, encodes: bool, sent: str
+) -> None:
+    more = {
+        "sasl_oauthbearer_client_credentials_client_secret": "a+b/c:d",
+        "sasl_oauthbearer_header_urlencode": encodes,
+    }
+    with pytest.raises(AuthenticationFailed):  # the provider has another secret
+        await TokenEndpoint(options(provider.url + "/token", sasl_oauthbearer_header_urlencode=encodes, **more)).token()
+    ((_, _, headers),) = provider.requests
+    assert base64.b64decode(headers["authorization"].removeprefix("Basic ")).decode() == sent
 
 
 async def test_logins_share_the_token_and_send_the_extensions(provider: IdentityProvider) -> None:
