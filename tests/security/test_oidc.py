@@ -60,7 +60,7 @@ async def test_the_id_and_the_secret_are_encoded_on_request(
         "sasl_oauthbearer_header_urlencode": encodes,
     }
     with pytest.raises(AuthenticationFailed):  # the provider has another secret
-        await TokenEndpoint(options(provider.url + "/token", sasl_oauthbearer_header_urlencode=encodes, **more)).token()
+        await TokenEndpoint(options(provider.url + "/token", **more)).token()
     ((_, _, headers),) = provider.requests
     assert base64.b64decode(headers["authorization"].removeprefix("Basic ")).decode() == sent
 
