@@ -162,6 +162,7 @@ class Nodes:
         self._security = security
         self._addresses: dict[int, Address] = {}
         self._slots: dict[tuple[int, str], Slot] = {}
+        self._connections: list[Connection] = []  # all that are not closed, also those without a slot
         self._outages: dict[int, float] = {}  # unreachable node to the loop's time of the first failed attempt
         self._refused_by = ""  # the node whose refusal of a login was logged; empty after a success
         self._is_modern = False  # a broker answered ApiVersions: one that now closes the connection is failing, not old
@@ -389,7 +390,7 @@ class Nodes:
         `unseen`: without hooks, for another thread's loop: hooks run on the client's loop only.
         `spawn`: starts its background tasks there.
         """
-        return Connection(
+        connection = Connection(
             address,
             node_id=node_id,
             client_id=self._config.client_id,
@@ -400,6 +401,12 @@ class Nodes:
             spawn=self._spawn if spawn is None else spawn,
             rng=self._rng,
         )
+        if not unseen:
+            self._connections = [*self._still_open(), connection]
+        return connection
+
+    def _still_open(self) -> list[Connection]:
+        return [one for one in self._connections if not one.is_gone]
 
     def _note_age(self, connection: Connection) -> None:
         if not connection.versions.assumed:
@@ -529,4 +536,4 @@ class Nodes:
         self._slots.clear()
         for connection in closing:
             connection.close(None)
-        return closing
+        return self._still_open()

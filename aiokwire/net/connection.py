@@ -124,6 +124,11 @@ class Connection:
         return self._machine.state in (ConnectionState.CLOSING, ConnectionState.CLOSED)
 
     @property
+    def is_gone(self) -> bool:
+        """Whether it is closed and its transport is, too."""
+        return self._machine.state is ConnectionState.CLOSED
+
+    @property
     def in_flight(self) -> int:
         """The number of requests without a response so far."""
         return 0 if self._wire is None else len(self._wire)

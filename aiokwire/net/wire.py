@@ -62,6 +62,7 @@ class Wire(asyncio.BufferedProtocol):
         self._timer = LoopTimer(self._loop, self._on_timer)  # for the deadlines of requests and of writing
         self._flush_timer: asyncio.TimerHandle | None = None  # set by `fail` while the transport writes out its buffer
         self._paused_at: float | None = None  # the loop's clock, when the transport's buffer became full
+        self._closes_when_written = False
         self._writable = asyncio.Event()
         self._gone = asyncio.Event()
         self.last_used = self._loop.time()
@@ -246,6 +247,7 @@ class Wire(asyncio.BufferedProtocol):
         if self._explain_tls is None:
             transport.close()
         else:  # it drops its buffer when the time of the TLS shutdown ends, so `resume_writing` closes it
+            self._closes_when_written = True
             transport.set_write_buffer_limits(high=0)
 
     def abort(self) -> None:
@@ -309,7 +311,8 @@ class Wire(asyncio.BufferedProtocol):
         self._paused_at = None
         if self._held_size <= self._write_high_water:
             self._writable.set()
-        if self.error is not None and self._transport is not None:  # see `_close_when_written`
+        if self._closes_when_written and self._transport is not None:
+            self._closes_when_written = False  # asyncio's TLS transport cannot be aborted after a second `close`
             self._transport.close()
 
     # --- inside ------------------------------------------------------------------------------------------------------

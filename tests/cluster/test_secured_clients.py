@@ -287,6 +287,19 @@ def tls_options() -> dict[str, Any]:
     return {"ssl_truststore_certificates": pki.authority().certificate_pem}
 
 
+async def test_the_end_of_a_client_waits_for_every_connection_that_closes(tmp_path: Path) -> None:
+    """With TLS a transport closes some turns of the loop later, when the peer has agreed."""
+    async with new_broker(tls_listener(tmp_path, "SSL")) as broker:
+        client = Client(bootstrap_servers=broker.bootstrap_servers, security_protocol="SSL", **tls_options())
+        await client.start()
+        connection = client.nodes.new_connection(client.config.addresses[0], None)
+        await connection.connect()
+        connection.close()
+        assert not connection.is_gone
+        await client.close()
+        assert connection.is_gone
+
+
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
 async def test_a_round_trip_with_tls(protocol: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {**tls_options(), "security_protocol": protocol}
