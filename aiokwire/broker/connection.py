@@ -41,6 +41,8 @@ HEADER = 8  # bytes of the shortest request: API, version, correlation id
 JOIN_BELOW = 1 << 16  # bytes; copying fewer is faster than a scatter write
 # Requests that wait for other clients, not for the broker's own work: cancelled once their client is gone.
 LONG_POLLS = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
+REQUEST_LIMIT = "socket.request.max.bytes"
+LOGIN_LIMIT = "sasl.server.max.receive.size"  # before the login
 LOGIN_SECONDS = 10.0
 FRAME_SECONDS = 30.0  # for a request to arrive, and more if it is large
 LEAST_RATE = 1 << 20  # bytes a second
@@ -87,11 +89,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._in_frame_since = math.inf  # when `close_if_overdue` first saw the frame that is being read
 
     def _new_reader(self) -> FrameReader:
-        configs = self._state.configs
-        if self._authenticator is None:
-            return FrameReader(self._on_frame, max_size=configs.integer("socket.request.max.bytes"), min_size=HEADER)
         # Tokens without a header may be empty; requests are checked by the authenticator.
-        return FrameReader(self._on_frame, max_size=configs.integer("sasl.server.max.receive.size"), min_size=0)
+        option, least = (REQUEST_LIMIT, HEADER) if self._authenticator is None else (LOGIN_LIMIT, 0)
+        most = self._state.configs.integer(option)
+        return FrameReader(self._on_frame, max_size=most, min_size=least, limit_option=option)
 
     @property
     def idle(self) -> bool:
@@ -290,7 +291,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _use_login(self, authenticator: Authenticator) -> None:
         """Handle the next requests for the user who logged in."""
         self._origin = self._origin._replace(principal=authenticator.principal)
-        self._reader.limit(self._state.configs.integer("socket.request.max.bytes"))
+        self._reader.limit(self._state.configs.integer(REQUEST_LIMIT), REQUEST_LIMIT)
 
     def _answer(self, call: Call, response: Answer) -> int:
         """Write a response; return the number of bytes encoded for it, without records."""

@@ -50,15 +50,25 @@ class FrameReader:
 
     __slots__ = (
         "_filled", "_first", "_frame", "_have", "_max_size", "_min_size", "_on_frame", "_scratch", "_view",
-        "frame_size",
+        "_limit_option", "frame_size",
     )  # fmt: skip
 
     def __init__(
-        self, on_frame: Callable[[bytearray], None], *, max_size: int, min_size: int = 4, scratch_size: int = SCRATCH
+        self,
+        on_frame: Callable[[bytearray], None],
+        *,
+        max_size: int,
+        min_size: int = 4,
+        scratch_size: int = SCRATCH,
+        limit_option: str = "receive_message_max_bytes",
     ) -> None:
-        """`scratch_size` (bytes): of the buffer that reads go into; use `TLS_SCRATCH` with TLS."""
+        """`scratch_size` (bytes): of the buffer that reads go into; use `TLS_SCRATCH` with TLS.
+
+        `limit_option` is the option that sets `max_size`, for errors.
+        """
         self._on_frame = on_frame
         self._max_size = max_size
+        self._limit_option = limit_option
         self._min_size = min_size
         self._scratch = memoryview(bytearray(scratch_size))
         self._have = 0  # bytes of the scratch buffer that belong to frames not cut yet
@@ -73,9 +83,10 @@ class FrameReader:
         """Whether the stream is in the middle of a frame."""
         return self._frame is not None or self._have > 0
 
-    def limit(self, max_size: int) -> None:
-        """Accept frames of up to `max_size` bytes from now on."""
+    def limit(self, max_size: int, limit_option: str) -> None:
+        """Accept frames of up to `max_size` bytes, as set by that option, from now on."""
         self._max_size = max_size
+        self._limit_option = limit_option
 
     def get_buffer(self) -> memoryview:
         """Return the buffer for the next bytes."""
@@ -158,6 +169,6 @@ class FrameReader:
             )
         if size > self._max_size:
             raise ProtocolViolation(
-                f"a frame of {size} bytes exceeds the limit of {self._max_size} (receive_message_max_bytes), "
+                f"a frame of {size} bytes exceeds the limit of {self._max_size} ({self._limit_option}), "
                 f"or the peer does not speak Kafka's protocol (bytes {start[:16].hex(' ')})"
             )

@@ -113,13 +113,16 @@ async def test_requests_before_a_login_are_small_and_few(stranger: RawClient, ca
     assert "20 requests at listener SASL_PLAINTEXT without a login" in caplog.text
 
 
-async def test_a_large_frame_is_refused_before_the_login_and_accepted_after_it(secured: Broker) -> None:
+async def test_a_large_frame_is_refused_before_the_login_and_accepted_after_it(
+    secured: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
     large = batch([b"x" * 800_000])
     logged_in, client = await RawClient.connect(secured), await RawClient.connect(secured)
     await log_in(logged_in, sasl_client())
     assert (await produce_one(logged_in, "t", large)).error_code == 0
     client.send(sasl_authenticate.SaslAuthenticateRequest(auth_bytes=bytes(600_000)), 2)
     assert await client.closed_by_broker()
+    assert "exceeds the limit of 524288 (sasl.server.max.receive.size)" in caplog.text
     await logged_in.close()
     await client.close()
 
