@@ -373,6 +373,8 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def close_if_overdue(self, now: float) -> None:
         """Close the connection if a login, or the end of a request, is overdue."""
+        if self._closed:
+            return
         if self._authenticator is not None and not self._authenticator.is_ready and now - self._opened > LOGIN_SECONDS:
             self._fail(f"no SASL login within {LOGIN_SECONDS:g} s")
         elif not self._reader.in_frame or not self._reading:

@@ -236,6 +236,17 @@ async def test_a_connection_without_a_login_is_closed_after_ten_seconds(
     assert "no SASL login within 10 s" in caplog.text
 
 
+async def test_an_overdue_connection_is_logged_once(
+    secured: Broker, stranger: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    await stranger.ask(api_versions.ApiVersionsRequest(), 0)
+    connection = _connections(secured)[0]
+    for seconds in (11, 12, 13):
+        connection.close_if_overdue(anyio.current_time() + seconds)
+    assert await stranger.closed_by_broker()
+    assert caplog.text.count("no SASL login within 10 s") == 1
+
+
 async def test_a_frame_that_does_not_end_is_closed_after_half_a_minute(
     secured: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
