@@ -35,11 +35,18 @@ async def secured(options: dict[str, Any], secure_dir: str | None) -> AsyncItera
     with contextlib.ExitStack() as stack:
         folder = _folder(options.get("data_dir"), secure_dir, stack)
         hosts = [one.rpartition(":")[0].strip("[]") for one in (address, advertised) if one]
-        setup = await run_in_thread(stored_setup, folder, hosts)
+        setup = await run_in_thread(stored_setup, folder, hosts, _bootstrap(advertised or address))
         yield (
             {**options, "listeners": [setup.listener(address, advertised)], "users": setup.users},
             folder / PROPERTIES,
         )
+
+
+def _bootstrap(address: str) -> str:
+    """Return the address for clients of this machine; "" before the system has picked a port."""
+    host, _, port = address.rpartition(":")
+    local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
+    return "" if port == "0" else f"{local.get(host, host)}:{port}"
 
 
 def _folder(data_dir: str | None, secure_dir: str | None, stack: contextlib.ExitStack) -> Path:

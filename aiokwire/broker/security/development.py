@@ -69,10 +69,10 @@ def new_setup(hosts: Sequence[str] = LOOPBACK) -> Setup:
     return _setup(authority.certificate_pem, authority.server(hosts).store_pem, random_text(24))
 
 
-def stored_setup(folder: Path, hosts: Sequence[str]) -> Setup:
+def stored_setup(folder: Path, hosts: Sequence[str], bootstrap: str = "") -> Setup:
     """Return the setup of a directory; create it, or renew its certificate, if necessary.
 
-    Slow: call it in a thread.
+    `bootstrap` is the address for clients, `host:port`, if it is known. Slow: call it in a thread.
 
     Raises: ConfigurationError: the package `cryptography` is not installed. StorageError: a file
     is damaged, or cannot be written.
@@ -90,7 +90,7 @@ def stored_setup(folder: Path, hosts: Sequence[str]) -> Setup:
             f"the certificates in {folder} are damaged ({error}): delete the directory; clients then need its new "
             f"{PROPERTIES}"
         ) from error
-    _write(storage, PROPERTIES, _properties(folder.absolute() / "ca.pem", password))
+    _write(storage, PROPERTIES, _properties(bootstrap, folder.absolute() / "ca.pem", password))
     return _setup(authority.certificate_pem, broker_pem, password)
 
 
@@ -147,12 +147,13 @@ def _write(storage: Storage, name: str, text: str) -> str:
     return text
 
 
-def _properties(truststore: Path, password: str) -> str:
+def _properties(bootstrap: str, truststore: Path, password: str) -> str:
     """Return a properties file of Java's clients."""
     login = (
         f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{ADMIN}" password="{password}";'
     )
     values = {
+        **({"bootstrap.servers": bootstrap} if bootstrap else {}),
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": MECHANISMS[0],
         "sasl.jaas.config": login,
