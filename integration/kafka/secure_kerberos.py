@@ -204,8 +204,13 @@ def install() -> None:
 def _unpack(packages: tuple[str, ...]) -> None:
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise MissingPrerequisite("Debian's apt-get and dpkg-deb, which unpack a KDC without root")
+    _BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory:
-        _checked(["apt-get", "download", "-q", *packages], directory)
+        try:
+            _checked(["apt-get", "download", "-q", *packages], directory)
+        except MissingPrerequisite:  # its lists are missing or old
+            _checked(["apt-get", "update", "-q"], directory)
+            _checked(["apt-get", "download", "-q", *packages], directory)
         for package in sorted(Path(directory).glob("*.deb")):
             _checked(["dpkg-deb", "-x", str(package), str(_BUILD)], directory)
 
@@ -222,7 +227,7 @@ def _install_gssapi() -> None:
     _checked(
         command,
         ".",
-        GSSAPI_COMPILER_ARGS=f"-I{include} -I{include}/mit-krb5",
+        GSSAPI_COMPILER_ARGS=f"-I{include} -I{include}/mit-krb5 -DHAS_GSSAPI_EXT_H",
         GSSAPI_LINKER_ARGS=f"{libraries} -lgssapi_krb5 -lkrb5 -lk5crypto -lcom_err",
         GSSAPI_MAIN_LIB="libgssapi_krb5.so.2",
     )
