@@ -104,6 +104,7 @@ def translated_options(config: type, given: Mapping[str, Any], prefix: str = "")
             raise ConfigurationError(f"the name of an option must be a string, not {name!r}")
         for ours, converted in _converted(_ours(name), _resolved(prefix + name, value), given).items():
             if ours in valid and not _is_java_class(ours, converted):
+                _check_number(prefix + name, valid[ours], converted)
                 _add(found, valid[ours], converted)
             elif (
                 ours in WITHOUT_EFFECT
@@ -124,6 +125,15 @@ def _ours(name: str) -> str:
 
 def _resolved(name: str, value: Any) -> Any:
     return resolve(value, option=name) if isinstance(value, str) and "${" in value else value
+
+
+def _check_number(name: str, field: dataclasses.Field[Any], value: Any) -> None:
+    """Name the option as it was given: the config's own check shows our name."""
+    if isinstance(value, str) and value and str(field.type).removesuffix(" | None") in ("int", "float"):
+        try:
+            float(value)
+        except ValueError:
+            raise ConfigurationError(f"{name} must be a number, not {value!r}") from None
 
 
 def _add(found: dict[str, Any], field: dataclasses.Field[Any], value: Any) -> None:

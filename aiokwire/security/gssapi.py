@@ -173,7 +173,8 @@ class GssapiClient:
         if len(offer) != 4 or not offer[0] & NO_LAYER:
             raise AuthenticationFailed("GSSAPI: the broker requires a security layer, which Kafka does not use")
         self._is_complete = True
-        return context.wrap(bytes([NO_LAYER, 0, 0, 0]), False).message
+        wrapped: bytes = context.wrap(bytes([NO_LAYER, 0, 0, 0]), False).message
+        return wrapped
 
 
 # --- the server -------------------------------------------------------------------------------------------------------
@@ -244,7 +245,8 @@ class GssapiServer:
 
     def _offer(self, context: gssapi.SecurityContext) -> bytes:
         self._is_offered = True
-        return context.wrap(bytes([NO_LAYER, 0, 0, 0]), False).message
+        wrapped: bytes = context.wrap(bytes([NO_LAYER, 0, 0, 0]), False).message
+        return wrapped
 
     def _accept(self, context: gssapi.SecurityContext, response: bytes) -> bytes:
         choice = context.unwrap(response).message

@@ -196,7 +196,7 @@ def test_the_options_of_amazons_library_become_ours() -> None:
         ({"sasl.oauthbearer.jwt.retriever.class": "org.example.Mine"}, "use sasl_oauth_token_provider"),
         ({"bootstrap.servers": "a", "metadata.broker.list": "b"}, "bootstrap_servers has two values"),
         ({"client.id": "${env:NOT_SET_HERE}"}, "client.id refers to the environment variable NOT_SET_HERE"),
-        ({"request.timeout.ms": "5 s"}, "request_timeout_ms must be a number, not '5 s'"),
+        ({"request.timeout.ms": "5 s"}, "request.timeout.ms must be a number, not '5 s'"),
         ({7: "a"}, "the name of an option must be a string, not 7"),
         ({"error_cb": print}, "errors are raised where you await"),
         ({"queued.max.messages.kbytes": "many"}, "must be a number, not 'many'"),
@@ -224,3 +224,8 @@ async def test_clients_are_created_from_the_dictionaries_of_other_clients() -> N
     assert Admin.from_dict(common).config.client_id == "mine"
     consumer = Consumer.from_dict({**common, "group.id": "billing"}, "orders", "payments")
     assert consumer.subscription == frozenset({"orders", "payments"})
+
+
+def test_a_number_that_is_none_is_named_as_it_was_given() -> None:
+    with pytest.raises(ConfigurationError, match=r"^fetch\.max\.bytes must be a number, not 'much'$"):
+        ConsumerConfig.from_dict({"fetch.max.bytes": "much"})
