@@ -16,7 +16,7 @@ from tests.security.options import options
     ("text", "remedy"),
     [
         ("Major (458752): No credentials were supplied, or are inaccessible, Minor (0): ", "run kinit"),
-        ("No Kerberos credentials available (default cache: FILE:/tmp/krb5cc_0)", "run kinit"),
+        ("No Kerberos credentials available (default cache: FILE:cache)", "run kinit"),
         ("Server krbtgt/X not found in Kerberos database", "sasl_kerberos_service_name"),
         ("Client 'x@R' not found in Kerberos database", "sasl_kerberos_principal"),
         ("Clock skew too great", "synchronize them"),
