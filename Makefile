@@ -66,7 +66,7 @@ integration: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the same scenarios o
 	-$(BIN)/python -W ignore::RuntimeWarning -m integration.kafka.secure_kerberos
 	$(BIN)/python -m pytest integration/scenarios integration/interop integration/chaos integration/spark/test_kills.py
 
-integration-spark: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the pipelines by their commands on both brokers, stopped and killed while they run
+integration-spark: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## Spark on both brokers: pipelines that are stopped and killed, clusters, secured brokers
 	$(BIN)/python -m pytest integration/spark
 
 lint: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## ruff and mypy --strict

@@ -43,13 +43,15 @@ class ClosedError(KafkaError):
 class ConnectionFailed(KafkaError):
     """A connection could not be opened, or was lost.
 
-    `stage` is where it failed: "resolve", "connect", "handshake" or "ready".
+    `stage` is where it failed: "resolve", "connect", "tls", "handshake", "sasl" or "ready".
+    `is_logged`: whether a log line has named the cause.
     """
 
-    def __init__(self, message: str, *, address: str = "", stage: str = "") -> None:
+    def __init__(self, message: str, *, address: str = "", stage: str = "", is_logged: bool = False) -> None:
         super().__init__(message)
         self.address = address
         self.stage = stage
+        self.is_logged = is_logged
 
 
 class AuthenticationFailed(KafkaError):

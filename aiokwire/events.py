@@ -73,13 +73,9 @@ class Events(Generic[E]):
     """The event streams of one client."""
 
     def __init__(self) -> None:
-        self._streams: weakref.WeakSet[EventStream[E]] = weakref.WeakSet()
+        self.wanted = False  # whether there is a stream: read for every request
+        self._streams: list[weakref.ref[EventStream[E]]] = []
         self._closed = False
-
-    @property
-    def wanted(self) -> bool:
-        """Whether there is a stream."""
-        return bool(self._streams.data)  # type: ignore[attr-defined]  # read for every pump: `len` of a WeakSet counts
 
     def listen(self, *, limit: int = LIMIT, without: tuple[type, ...] = ()) -> EventStream[E]:
         """Create a stream; it ends with its last reference."""
@@ -87,17 +83,27 @@ class Events(Generic[E]):
         if self._closed:
             stream.close()
         else:
-            self._streams.add(stream)
+            self._streams.append(weakref.ref(stream, self._forget))
+            self.wanted = True
         return stream
 
     def publish(self, event: E) -> None:
         """Add an event to every stream."""
-        for stream in list(self._streams):
+        for stream in self._alive():
             stream.put(event)
 
     def close(self) -> None:
         """Close every stream."""
         self._closed = True
-        for stream in list(self._streams):
+        for stream in self._alive():
             stream.close()
         self._streams.clear()
+        self.wanted = False
+
+    def _alive(self) -> list[EventStream[E]]:
+        return [stream for reference in self._streams if (stream := reference()) is not None]
+
+    def _forget(self, reference: weakref.ref[EventStream[E]]) -> None:
+        if reference in self._streams:
+            self._streams.remove(reference)
+            self.wanted = bool(self._streams)

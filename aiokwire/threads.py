@@ -2,6 +2,7 @@
 
 `run_in_thread` is for work that blocks or computes long: (de)compression of large batches, fsync,
 deletion of files. A loop that simulates time does it in a coroutine `run_in_thread(func, *args)`.
+`call_in_thread` is the same for protocol objects, which cannot await: decoding of large responses.
 
 `run_beside` is for work that must continue while a handler blocks the loop: heartbeats, the
 watchdog. It has its own loop and thread; on a loop that simulates time it is a normal coroutine.
@@ -64,6 +65,28 @@ def start_thread(func: Callable[[*Args], T], *args: *Args, name: str) -> concurr
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return future
+
+
+def call_in_thread(func: Callable[[], T], done: Callable[[concurrent.futures.Future[T]], object], *, name: str) -> None:
+    """Run `func` in a daemon thread, then `done` on the running loop with the future of its result.
+
+    For protocol objects, which cannot await. If the loop is closed meanwhile, `done` is not called.
+    """
+    loop = asyncio.get_running_loop()
+
+    def report(future: concurrent.futures.Future[T]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(done, future)
+
+    if hasattr(loop, "run_in_thread"):  # it simulates time
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        try:
+            future.set_result(func())
+        except Exception as error:  # raised by the future's `result`
+            future.set_exception(error)
+        loop.call_soon(done, future)
+    else:
+        start_thread(func, name=name).add_done_callback(report)
 
 
 def call_for_each(func: Callable[[T], object], items: Iterable[T], *, threads: int, name: str) -> list[Exception]:

@@ -2,13 +2,15 @@
 
 KIND is log, error, help or output; by default all of them.
 
-Used to edit them, and by `tests/test_language.py`, which checks their words.
+Texts that the code builds from variables or returns from functions are not listed. Used to edit
+the messages; `tests/test_language.py` checks the words of all files.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +20,12 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("aiokwire", "pyspark_aiokwire")
 KINDS = ("log", "error", "help", "output")
 LEVELS = frozenset({"debug", "info", "warning", "error", "exception", "critical", "log"})
-ERROR_MAKERS = frozenset({"error_for", "_invalid", "_refuse", "_damaged"})  # functions that return or raise errors
+ERROR_MAKERS = frozenset(
+    {"error_for", "_fail", "_invalid", "_refuse", "_damaged"}
+)  # functions that return or raise errors
 ECHO = frozenset({"echo", "secho", "print"})
+RAISED = re.compile(r"\braise (\w+)\(")  # in compiled modules, which `ast` cannot parse
+STRING_OR_PAREN = re.compile(r'f?"((?:[^"\\\n]|\\.)*)"|[()]')
 
 
 class Message(NamedTuple):
@@ -35,12 +41,13 @@ def messages() -> Iterator[Message]:
     """Yield every message of the package, by file and line."""
     errors = _error_classes()
     for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            if "messages" not in path.relative_to(ROOT).parts:
+        for path in sorted((ROOT / package).rglob("*.py*")):
+            place = path.relative_to(ROOT).as_posix()
+            if path.suffix == ".pyx":
+                yield from _raised(path.read_text(), place, errors)
+            elif path.suffix == ".py" and "messages" not in path.relative_to(ROOT).parts:
                 tree = ast.parse(path.read_text(), str(path))
-                place = path.relative_to(ROOT).as_posix()
-                found = sorted({*_calls(tree, place, errors), *_docstrings(tree, place)})
-                yield from found
+                yield from sorted({*_calls(tree, place, errors), *_docstrings(tree, place), *_codes(tree, place)})
 
 
 def _error_classes() -> frozenset[str]:
@@ -68,6 +75,29 @@ def _calls(tree: ast.AST, place: str, errors: frozenset[str]) -> Iterator[Messag
         for keyword in node.keywords:
             if keyword.arg in {"help", "short_help", "epilog", "metavar"}:
                 yield from _texts([keyword.value], place, "help")
+
+
+def _codes(tree: ast.AST, place: str) -> Iterator[Message]:
+    """Yield the descriptions of the error codes, the last value of each."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name == "ErrorCode":
+            for member in node.body:
+                if isinstance(member, ast.Assign) and isinstance(member.value, ast.Tuple):
+                    yield from _texts(member.value.elts[-1:], place, "error")
+
+
+def _raised(source: str, place: str, errors: frozenset[str]) -> Iterator[Message]:
+    """Yield the texts of the errors that a compiled module raises."""
+    for start in RAISED.finditer(source):
+        depth, parts = 1, []
+        for token in STRING_OR_PAREN.finditer(source, start.end()):
+            depth += {"(": 1, ")": -1}.get(token[0], 0)
+            if not depth:
+                break
+            parts.append(token[1] or "")
+        text = "".join(parts)
+        if text and start[1] in errors:
+            yield Message(place, source.count("\n", 0, start.start()) + 1, "error", text)
 
 
 def _docstrings(tree: ast.AST, place: str) -> Iterator[Message]:

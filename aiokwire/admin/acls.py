@@ -116,7 +116,7 @@ class AclBinding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AclBindingFilter:
-    """Which ACLs to describe or delete; what is left out matches every value."""
+    """The ACLs to describe or delete; a field that is left out matches every value."""
 
     principal: str | None = None
     operation: AclOperation = AclOperation.ANY
@@ -151,11 +151,13 @@ def operations_of(bits: int) -> frozenset[AclOperation] | None:
 def _check_binding(one: AclBinding) -> None:
     for kind in (one.resource_type, one.pattern_type, one.operation, one.permission):
         if any(kind is other for other in _FILTERS_ONLY) or kind == 0:
-            raise InvalidArgument(f"{type(kind).__name__}.{kind.name} is not for an ACL that is created")
+            raise InvalidArgument(
+                f"an ACL cannot be created with {type(kind).__name__}.{kind.name}, which only filters use"
+            )
     if ":" not in one.principal:
-        raise InvalidArgument(f"a principal is a type and a name, such as 'User:alice', not {one.principal!r}")
+        raise InvalidArgument(f"a principal must be a type and a name, such as 'User:alice', not {one.principal!r}")
     if not one.resource_name:
-        raise InvalidArgument("the name of an ACL's resource must not be empty; '*' stands for all")
+        raise InvalidArgument("an ACL's resource name must not be empty; '*' stands for all")
 
 
 def create_request(bindings: Sequence[AclBinding]) -> create_acls.CreateAclsRequest:

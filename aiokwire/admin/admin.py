@@ -158,7 +158,7 @@ class Admin(Owner):
     ) -> Results[str, TopicDescription]:
         """Return the partitions, leaders and replicas of topics.
 
-        `include_authorized_operations`: and what this client may do with them (brokers since 2.3).
+        `include_authorized_operations`: also what this client may do with them (brokers since 2.3).
         """
         wanted = checked_names(names)
         deadline = self._begin(timeout, f"describing {', '.join(wanted)}")
@@ -235,7 +235,7 @@ class Admin(Owner):
     ) -> Results[str, GroupDescription]:
         """Return the state and members of groups, of the classic and of the consumer protocol.
 
-        `include_authorized_operations`: and what this client may do with them (brokers since 2.3).
+        `include_authorized_operations`: also what this client may do with them (brokers since 2.3).
         """
         deadline, operations = self._begin(timeout, "describing groups"), include_authorized_operations
         return await results_of(
@@ -360,7 +360,7 @@ class Admin(Owner):
     ) -> ClusterDescription:
         """Return the brokers, the cluster's id, and the controller.
 
-        `include_authorized_operations`: and what this client may do (brokers since 2.8).
+        `include_authorized_operations`: also what this client may do (brokers since 2.8).
         """
         deadline = self._begin(timeout, "describing the cluster")
         return await cluster.describe(self._client, deadline, with_operations=include_authorized_operations)
@@ -483,7 +483,7 @@ class Admin(Owner):
     ) -> int:
         """Renew a token, by default for the broker's period; return when it expires, in ms.
 
-        `token`: it, or its HMAC. Raises: BrokerError: unknown, expired, or another user's.
+        `token`: the token, or its HMAC. Raises: BrokerError: unknown, expired, or another user's.
         """
         deadline = self._begin(timeout, "renewing a delegation token")
         return await security_calls.renew_token(self._client, token, renew_period_ms, deadline)
@@ -493,7 +493,7 @@ class Admin(Owner):
     ) -> int:
         """Let a token expire, by default now; return when, in ms, or -1 for now.
 
-        `token`: it, or its HMAC. Raises: BrokerError: unknown, expired, or another user's.
+        `token`: the token, or its HMAC. Raises: BrokerError: unknown, expired, or another user's.
         """
         deadline = self._begin(timeout, "expiring a delegation token")
         return await security_calls.expire_token(self._client, token, expiry_time_period_ms, deadline)

@@ -55,7 +55,7 @@ async def request_controller(
     read: Callable[[ResponseT], Results[str, T]],
     deadline: Deadline,
 ) -> Results[str, T]:
-    """Send a request to the controller; retry while the answer is NOT_CONTROLLER."""
+    """Send a request to the controller; retry while the response is NOT_CONTROLLER."""
     backoff = client.new_backoff()
     while True:
         response = await client.request(build(), to=CONTROLLER, timeout=deadline.remaining)

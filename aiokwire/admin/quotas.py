@@ -38,9 +38,9 @@ class ClientQuotaEntity:
 
     def __post_init__(self) -> None:
         if {kind for kind, _ in self.parts()} not in _COMBINATIONS:
-            raise InvalidArgument(f"a quota is for a user, a client_id, both, or an ip, not for {self}")
+            raise InvalidArgument(f"a quota must be for a user, a client_id, both, or an ip, not for {self}")
         if any(name in {"", QuotaName.ANY} for _, name in self.parts()):
-            raise InvalidArgument(f"{self}: a name must not be empty; DEFAULT stands for all that have no quota")
+            raise InvalidArgument(f"{self}: a name must not be empty; DEFAULT stands for all without a quota")
 
     def parts(self) -> list[tuple[str, str | QuotaName]]:
         """Return type and name of each part, by the types on the wire."""

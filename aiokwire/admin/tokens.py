@@ -46,7 +46,7 @@ def _principal(text: str) -> tuple[str, str]:
     """Raises: InvalidArgument: it is not a type and a name."""
     kind, colon, name = text.partition(":")
     if not colon or not kind or not name:
-        raise InvalidArgument(f"a principal is a type and a name, such as 'User:alice', not {text!r}")
+        raise InvalidArgument(f"a principal must be a type and a name, such as 'User:alice', not {text!r}")
     return kind, name
 
 

@@ -30,7 +30,7 @@ class NewTopic:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise InvalidArgument(f"a topic's name must be a str that is not empty, not {self.name!r}")
+            raise InvalidArgument(f"a topic name must be a non-empty str, not {self.name!r}")
         for what in ("partitions", "replication_factor"):
             number = getattr(self, what)
             if type(number) is not int or (number < 1 and number != BROKERS_DEFAULT):

@@ -89,7 +89,7 @@ ScramAlteration = ScramCredentialUpsertion | ScramCredentialDeletion
 
 def _check_user(user: str, mechanism: ScramMechanism) -> None:
     if not isinstance(user, str) or not user:
-        raise InvalidArgument(f"a user name must be a str that is not empty, not {user!r}")
+        raise InvalidArgument(f"a user name must be a non-empty str, not {user!r}")
     if not isinstance(mechanism, ScramMechanism) or mechanism is ScramMechanism.UNKNOWN:
         raise InvalidArgument(f"user {user!r}: mechanism must be a ScramMechanism, not {mechanism!r}")
 

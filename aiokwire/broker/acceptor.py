@@ -1,12 +1,12 @@
 """Accepts the connections of a TLS listener, and shakes hands before the broker sees them.
 
-Not by `ssl=` of asyncio's servers: they keep one context, and report no failed handshake.
+asyncio's servers are not used with `ssl=`: they keep one context, report no failed handshake, and
+send no alert.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import logging
 import socket
@@ -19,6 +19,7 @@ import anyio.abc
 
 from aiokwire.broker.peers import PeerLog
 from aiokwire.errors import ConfigurationError
+from aiokwire.net import TlsTransport
 
 if TYPE_CHECKING:
     from aiokwire.security import ServerTls
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS: Final = 10.0
-SHUTDOWN_SECONDS: Final = 2.0
 MOST_HANDSHAKES: Final = 256  # at the same time; one more aborts the oldest one
 ACCEPTS: Final = 16  # in one turn of the loop
 PAUSE: Final = 1.0  # seconds without accepting, after the system refused (too many open files)
@@ -69,9 +69,9 @@ class TlsAcceptor:
     """Accepts at one listening socket."""
 
     def __init__(
-        self, listening: socket.socket, make: Callable[[], asyncio.BaseProtocol], tls: ServerTls, peer_log: PeerLog
+        self, listening: socket.socket, make: Callable[[], asyncio.BufferedProtocol], tls: ServerTls, peer_log: PeerLog
     ) -> None:
-        """`make` returns the protocol of a connection; it is called after the handshake."""
+        """`make` returns the protocol of a connection, which is connected after the handshake."""
         self._listening = listening
         self._make = make
         self._tls = tls
@@ -118,7 +118,7 @@ class TlsAcceptor:
 
     def _refused(self, error: OSError) -> None:
         remedy = "; raise the limit of open files (ulimit -n)" if error.errno in (errno.EMFILE, errno.ENFILE) else ""
-        logger.error("cannot accept connections: %s; the next attempt follows in %g s%s", error, PAUSE, remedy)
+        logger.error("cannot accept connections: %s; retrying in %g s%s", error, PAUSE, remedy)
         self._pause()
         asyncio.get_running_loop().call_later(PAUSE, self._resume)
 
@@ -130,31 +130,36 @@ class TlsAcceptor:
                 await self._secure(connection, peer)
         finally:
             self._handshakes.pop(scope, None)
-        if scope.cancelled_caught:
-            connection.close()
 
     async def _secure(self, connection: socket.socket, peer: str) -> None:
+        context = await self._context(connection, peer)
+        if context is None:
+            return
+        protocol = self._make()
+        try:
+            _, transport = await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: TlsTransport(protocol, context, server_side=True), connection
+            )
+            await transport.shake_hands(HANDSHAKE_SECONDS)
+        except OSError as error:  # ssl.SSLError is one
+            self._report(peer, error)
+
+    async def _context(self, connection: socket.socket, peer: str) -> ssl.SSLContext | None:
+        """Return the context of the handshake; None closes the connection."""
+        context = None
         try:
             context = await self._tls.fresh_context()
-            await asyncio.get_running_loop().connect_accepted_socket(
-                self._make,
-                connection,
-                ssl=context,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS,
-                ssl_shutdown_timeout=SHUTDOWN_SECONDS,
-            )
         except ConfigurationError as error:
             logger.error("the TLS listener cannot serve %s: %s", peer, error)
-            connection.close()
-        except OSError as error:  # ssl.SSLError is one
-            with contextlib.suppress(OSError):
+        finally:
+            if context is None:
                 connection.close()
-            self._report(peer, error)
+        return context
 
     def _report(self, peer: str, error: OSError) -> None:
         why = explain_handshake(error)
         if why is None:
-            logger.debug("connection from %s closed within the TLS handshake: %s", peer, error)
+            logger.debug("connection from %s closed during the TLS handshake: %s", peer, error)
         else:
             self._peer_log.warn(peer, f"the TLS handshake failed: {why}")
 

@@ -99,7 +99,7 @@ def _sound(topic: str, configs: Mapping[str, str]) -> dict[str, str]:
             key.parse(value)
         except ConfigurationError as error:
             shown = printable(f"{name}={value}")
-            logger.warning("topic %s: its config %s from Kafka is not adopted: %s", topic, shown, error)
+            logger.warning("topic %s: config %s, set in Kafka, was not adopted: %s", topic, shown, error)
             if name in HELD:
                 sound[name] = HELD[name]
         else:

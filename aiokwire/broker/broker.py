@@ -130,7 +130,7 @@ class Broker:
         ConnectionFailed: the address cannot be bound. BrokerClosed: it was started before.
         """
         if self._supervisor is not None:
-            raise BrokerClosed("this Broker was started before; create another one")
+            raise BrokerClosed("this Broker was started before; create a new one")
         loop = asyncio.get_running_loop()
         started: asyncio.Future[None] = loop.create_future()
         self._closing = anyio.Event()
@@ -338,7 +338,7 @@ class Broker:
         Raises: InvalidArgument: the broker keeps no journal.
         """
         if self._interceptor.journal is None:
-            raise InvalidArgument("this Broker keeps no journal: make it with Broker(journal=1000)")
+            raise InvalidArgument("this Broker keeps no journal: create it with Broker(journal=1000)")
         return self._interceptor.journal
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:

@@ -66,7 +66,7 @@ class ClusterMetadata:
                 self.apply(one)
         elif kind in _NEWEST:
             if version > _NEWEST[kind]:
-                raise CorruptRecord(f"metadata record {kind} has version {version}: at most {_NEWEST[kind]} is known")
+                raise CorruptRecord(f"metadata record {kind} has version {version}, above the known {_NEWEST[kind]}")
             if self._open is not None:
                 self._open.append(record)
             else:

@@ -57,7 +57,7 @@ def _alter(
 ) -> None:
     """Raises: BrokerError: with the code of the response. ConfigurationError: a bad value."""
     if len({change.name for change in changes}) != len(changes):
-        raise BrokerError("a config is named twice", code=ErrorCode.INVALID_REQUEST)
+        raise BrokerError("the request names a config twice", code=ErrorCode.INVALID_REQUEST)
     if kind == TOPIC:
         topic = state.topics.require(name)
         wanted = _applied(topic_keys(), {} if replace else topic.configs, _in_force(state, changes, topic.configs))
@@ -75,7 +75,7 @@ def _alter(
     elif kind == BROKER:
         raise BrokerError(f"this is broker {state.node_id}, not {name}", code=ErrorCode.INVALID_REQUEST)
     else:
-        raise BrokerError(f"resources of type {kind} have no configs here", code=ErrorCode.INVALID_REQUEST)
+        raise BrokerError(f"this broker has no configs for resources of type {kind}", code=ErrorCode.INVALID_REQUEST)
 
 
 def _check_dynamic(changes: list[Change]) -> None:

@@ -2,8 +2,8 @@
 
 Columns: name, type, default (`-` is null), bounds (`least..most`, or choices between bars, `-` is
 anything) and `dynamic` for a broker config that may be changed while the broker runs. Defaults are
-Kafka's, but for what one broker on a laptop needs otherwise: one replica of everything, four
-partitions, no delay before a group's first rebalance, segments as small as you like.
+Kafka's, except where one broker on a laptop needs others: one replica of everything, four
+partitions, no delay before a group's first rebalance, no lower bound for the size of segments.
 """
 
 from __future__ import annotations

@@ -162,11 +162,20 @@ def static_configs(options: Mapping[str, object]) -> dict[str, str]:
         name = option.replace("_", ".")
         key = broker_keys().get(name)
         if key is None:
-            raise ConfigurationError(f"the broker has no config {option!r}{_hint(name, broker_keys())}")
+            raise ConfigurationError(f"the broker has no config {option!r}{_advice(name)}")
         if value is not None:
             given[name] = as_text(value)
             key.parse(given[name])
     return given
+
+
+def _advice(name: str) -> str:
+    if name.startswith("listener.name."):
+        return (
+            ": configs of a single listener have no prefix here; set the config without listener.name.NAME., for all "
+            "listeners, or give Broker(listeners=[Listener(...)]) the options of each"
+        )
+    return _hint(name, broker_keys())
 
 
 def check_topic_configs(configs: Mapping[str, str | None]) -> None:

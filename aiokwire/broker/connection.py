@@ -20,7 +20,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from aiokwire.broker.dispatch import Answer, AnswerAndClose, Call, CloseConnection, FallSilent, Origin, read_call
+from aiokwire.broker.dispatch import (
+    Answer,
+    AnswerAndClose,
+    Call,
+    CloseConnection,
+    FallSilent,
+    Origin,
+    read_call,
+    shorten_messages,
+)
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.security import Usage
 from aiokwire.broker.security.authentication import Authenticator
@@ -28,7 +37,7 @@ from aiokwire.broker.security.principals import PrincipalMapping
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.throttling import count_request, encode_throttled
 from aiokwire.broker.turns import REQUEST_COST
-from aiokwire.errors import AuthenticationFailed, ProtocolViolation
+from aiokwire.errors import AuthenticationFailed, InvalidArgument, ProtocolViolation
 from aiokwire.net import FrameReader, write_scattered
 from aiokwire.protocol import ApiKey, Buffer, Response, encode_response
 
@@ -300,7 +309,11 @@ class ServerConnection(asyncio.BufferedProtocol):
             if self._usage is not None:
                 self._charge(call, self._usage, None, [])
             return 0
-        chunks = encode_response(response, call.version, call.correlation_id)
+        try:
+            chunks = encode_response(response, call.version, call.correlation_id)
+        except InvalidArgument:  # a text beyond the protocol's 32,767 bytes
+            shorten_messages(response)
+            chunks = encode_response(response, call.version, call.correlation_id)
         if self._usage is not None:
             chunks = self._charge(call, self._usage, response, chunks)
         if len(chunks) == 1:

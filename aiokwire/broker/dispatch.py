@@ -25,7 +25,7 @@ from aiokwire.broker.security import (
 from aiokwire.broker.state import BrokerState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import InvalidArgument, KafkaError
-from aiokwire.protocol import ApiKey, Request, Response, decode_request
+from aiokwire.protocol import ApiKey, Message, Request, Response, decode_request
 
 if TYPE_CHECKING:
     from aiokwire.broker.faults.rules import PartitionErrors
@@ -134,6 +134,7 @@ class FallSilent(KafkaError):
 
 
 WHOLE_TOPIC = -1  # instead of a partition
+MESSAGE_LENGTH = 1000  # characters of an error message that had to be cut
 MAX_ELEMENTS = 100_000  # in the arrays of a request: each becomes an object, and its decoding blocks the loop
 
 
@@ -259,6 +260,17 @@ def error_response(request: Request[Any], version: int, code: ErrorCode) -> Resp
     else:
         raise InvalidArgument(f"{kind.__name__} has no error code of its own: use respond(...)")
     return response
+
+
+def shorten_messages(message: Any) -> None:
+    """Cut the error messages in a response, which may repeat long names of its request."""
+    for name in message.__slots__:
+        value = getattr(message, name)
+        if name == "error_message" and value is not None:
+            setattr(message, name, value[:MESSAGE_LENGTH])
+        for element in value if isinstance(value, list) else ():
+            if isinstance(element, Message):
+                shorten_messages(element)
 
 
 def read_call(state: BrokerState, frame: bytearray, origin: Origin) -> tuple[Call, Callable[[], Result]]:

@@ -49,7 +49,7 @@ class FetchRow:
         return self.topic, self.topic_id, self.index
 
     def replace_sent(self, marks: tuple[int, int] | None) -> bool:
-        """Record what is sent now; return whether that was not sent before."""
+        """Record what is sent; return whether it differs from what was sent before."""
         is_new, self.sent = self.sent != marks, marks
         return is_new
 

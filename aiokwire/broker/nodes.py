@@ -110,7 +110,7 @@ class Nodes:
         """
         node = self._nodes.get(node_id)
         if node is None:
-            raise InvalidArgument(f"there is no node {node_id}: the nodes are {', '.join(map(str, self.ids))}")
+            raise InvalidArgument(f"node {node_id} does not exist: the nodes are {', '.join(map(str, self.ids))}")
         return node
 
     def running(self) -> list[Node]:

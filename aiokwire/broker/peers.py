@@ -143,6 +143,11 @@ class RequestMemory:
         self.size = 0  # bytes
         self._waiting: dict[LargeRequest, int] = {}  # bytes of each request, the first one first
 
+    @property
+    def waiting(self) -> int:
+        """The number of connections that wait for memory."""
+        return len(self._waiting)
+
     def take(self, reader: LargeRequest, size: int) -> bool:
         """Take memory for a request; False: the connection waits until `proceed`."""
         if self._limit > 0 and (self.size >= self._limit or self._waiting):

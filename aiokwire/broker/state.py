@@ -163,7 +163,7 @@ class BrokerState:
         try:
             self.offsets.forget_topic(topic.name, wall_ms())
         except StorageError as error:
-            logger.error("offsets of deleted topic %s were not deleted: %s", topic.name, error)
+            logger.error("the committed offsets of the deleted topic %s were not deleted: %s", topic.name, error)
 
     def close(self) -> None:
         """Flush and unlock. Slow: call it in a thread."""

@@ -1,6 +1,6 @@
 """Fair turns of connections: clients that pipeline thousands of requests do not delay the others.
 
-All connections have one share of each turn of the event loop; within it each handles requests as it
+All connections share one part of each turn of the event loop; within it each handles requests as it
 reads them. Further ones wait in one line for all, which handles one request per connection at a
 time; a connection in it does not read until its queue is empty. The line has its own share. While
 it is not empty, connections outside it handle one request per turn: most send no more.

@@ -131,10 +131,10 @@ def check_batches(data: Buffer | None, version: int, rules: TopicRules, now_ms: 
             )
     if version >= FORMAT_2_SINCE:
         if len(batches) > 1 or batches[0].magic != 2:
-            raise _invalid(f"produce version {version} takes one batch of format 2 for each partition")
+            raise _invalid(f"produce version {version} requires one batch of format 2 for each partition")
         if batches[0].compression is Compression.ZSTD and version < ZSTD_SINCE:
             raise BrokerError(
-                f"produce version {version} does not know zstd", code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+                f"produce version {version} does not support zstd", code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
             )
     elif any(batch.magic < 2 for batch in batches):
         return _check_all(*_from_old_format(data, limit), rules, now_ms, is_quick=quick > 0)
@@ -180,9 +180,9 @@ def _check_header(batch: RecordBatch) -> None:
     if batch.count != batch.last_offset - batch.base_offset + 1 or batch.count <= 0:
         raise _invalid(f"{batch.count} records cannot fill offsets {batch.base_offset} to {batch.last_offset}")
     if batch.producer_id >= 0 and batch.base_sequence < 0:
-        raise _invalid(f"a batch of producer {batch.producer_id} without a sequence number")
+        raise _invalid(f"a batch of producer {batch.producer_id} has no sequence number")
     if batch.is_transactional and batch.producer_id < 0:
-        raise _invalid("a transactional batch without a producer id")
+        raise _invalid("a transactional batch has no producer id")
 
 
 def _check_records(batch: RecordBatch, rules: TopicRules, now_ms: int, *, is_quick: bool) -> int:
@@ -195,7 +195,7 @@ def _check_records(batch: RecordBatch, rules: TopicRules, now_ms: int, *, is_qui
         raise _invalid("the records' offsets are not contiguous")
     if rules.compacted and check.keyless:
         raise RejectedRecords(
-            "a compacted topic takes no record without a key", code=ErrorCode.INVALID_RECORD, indices=check.keyless
+            "a compacted topic requires a key in each record", code=ErrorCode.INVALID_RECORD, indices=check.keyless
         )
     if not rules.log_append_time:
         _check_timestamps(check, rules, now_ms)
@@ -222,7 +222,8 @@ def _check_timestamps(check: RecordCheck, rules: TopicRules, now_ms: int) -> Non
         )
     if check.late:
         raise RejectedRecords(
-            f"timestamps more than message.timestamp.before.max.ms ({rules.timestamp_before_max_ms}) behind {now_ms}",
+            "timestamps are more than message.timestamp.before.max.ms "
+            f"({rules.timestamp_before_max_ms}) behind {now_ms}",
             code=ErrorCode.INVALID_TIMESTAMP,
             indices=check.late,
         )

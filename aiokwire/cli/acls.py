@@ -62,10 +62,16 @@ def operation_option(help: str) -> Callable[[CommandT], CommandT]:
 def filter_options(function: CommandT) -> CommandT:
     """Add the options that select ACLs."""
     for option in (
-        click.option("--permission", type=click.Choice(["allow", "deny"]), help="Only those that allow, or deny."),
-        click.option("--host", metavar="ADDRESS", help="Only those for this host."),
-        operation_option("Only those for this operation"),
-        click.option("--principal", "principals", multiple=True, metavar="TYPE:NAME", help="Only these; repeatable."),
+        click.option("--permission", type=click.Choice(["allow", "deny"]), help="Only ACLs that allow, or that deny."),
+        click.option("--host", metavar="ADDRESS", help="Only ACLs for this host."),
+        operation_option("Only ACLs for this operation"),
+        click.option(
+            "--principal",
+            "principals",
+            multiple=True,
+            metavar="TYPE:NAME",
+            help="Only ACLs of this principal; repeatable.",
+        ),
         resource_options,
     ):
         function = option(function)
@@ -181,8 +187,10 @@ def _print(title: str, bindings: Iterable[AclBinding]) -> None:
 @click.option(
     "--deny-host", multiple=True, metavar="ADDRESS", help="Address that is denied (default: all); repeatable."
 )
-@click.option("--producer", is_flag=True, help="What a producer needs, with its topics and transactional ids.")
-@click.option("--consumer", is_flag=True, help="What a consumer needs, with its topics and groups.")
+@click.option(
+    "--producer", is_flag=True, help="All operations that a producer needs on the topics and transactional ids."
+)
+@click.option("--consumer", is_flag=True, help="All operations that a consumer needs on the topics and groups.")
 def add(*, bootstrap: str, **chosen: Any) -> None:
     """Add ACLs: each principal, each operation, each resource."""
     bindings = _bindings(chosen)
@@ -220,7 +228,7 @@ def _bindings(chosen: dict[str, Any]) -> list[AclBinding]:
 
 
 def _pattern_of(kind: AclResourceType, pattern: PatternType) -> PatternType:
-    """The cluster has one name: a prefix of it makes no sense."""
+    """Return the pattern for a resource: the cluster has one name, so a prefix is not possible."""
     from aiokwire.admin import AclResourceType, PatternType
 
     return PatternType.LITERAL if kind is AclResourceType.CLUSTER else pattern

@@ -34,7 +34,7 @@ EXPIRES_SOON: Final = 30  # days
 
 
 class Unhealthy(Exception):
-    """A step failed; the text has the cause and what to do."""
+    """A step failed; the text has the cause and the remedy."""
 
 
 # --- name and port ----------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ async def new_tls(config: ClientConfig) -> ClientTls:
 
 
 async def handshake(tls: ClientTls, address: Address, ip: str) -> str:
-    """Return what was agreed, and the broker's certificate.
+    """Return the TLS version, the cipher, and the broker's certificate.
 
     Raises: Unhealthy: the handshake failed.
     """
@@ -153,7 +153,7 @@ def _described(peer: PeerCertificate) -> str:
 
 
 class Greeting(NamedTuple):
-    """What a broker answers before a login."""
+    """The broker's responses before a login."""
 
     apis: int
     mechanisms: tuple[str, ...]  # of the port; none without SASL
@@ -176,7 +176,7 @@ async def greet(config: ClientConfig, tls: ClientTls | None, address: Address, i
     except (EOFError, OSError) as error:
         raise Unhealthy(_silence(config, tls, error)) from None
     except KafkaError as error:
-        raise Unhealthy(f"the answer is not Kafka's ({error}): check the port") from None
+        raise Unhealthy(f"the response is not from a Kafka broker ({error}): check the port") from None
     return Greeting(len(versions.api_keys), offered)
 
 
@@ -200,5 +200,5 @@ async def _ask(stream: _Stream, request: Request, kind: type[ResponseT], version
     (size,) = struct.unpack(">i", await stream.reader.readexactly(4))
     if not 4 <= size <= MAX_ANSWER:
         name = ApiKey(request.API).name
-        raise Unhealthy(f"the answer to {name} has an impossible size: the port may expect TLS, or is not Kafka's")
+        raise Unhealthy(f"the response to {name} has an impossible size: the port may expect TLS, or is not Kafka's")
     return decode_response(await stream.reader.readexactly(size), kind, version)

@@ -287,7 +287,7 @@ class Shipment:
             self._found = True
             return
         raise RequestTimedOut(
-            f"no topic {self._topic!r} after {TOPIC_WAIT:.0f} s: create it with `aiokwire topics create "
+            f"topic {self._topic!r} does not exist after {TOPIC_WAIT:.0f} s: create it with `aiokwire topics create "
             f"{self._topic}`, or let the broker create topics (auto.create.topics.enable)"
         )
 

@@ -109,9 +109,11 @@ def _shown(name: str | QuotaName | None, absent: str | None) -> str | None:
 @bootstrap_option
 @entity_options
 def set_quotas(*, quotas: tuple[str, ...], bootstrap: str, **chosen: Any) -> None:
-    """Set quotas, such as producer_byte_rate=1m: producer_byte_rate, consumer_byte_rate (bytes per
-    second), request_percentage (of one core), controller_mutation_rate (partitions per second),
-    connection_creation_rate (per second and ip)."""
+    """Set quotas of an entity, such as producer_byte_rate=1m.
+
+    The quotas are producer_byte_rate and consumer_byte_rate (bytes per second), request_percentage
+    (of one core), controller_mutation_rate (partitions per second) and connection_creation_rate
+    (per second and ip)."""
     values: dict[str, float | None] = {name: _value(name, text) for name, text in parse_pairs(quotas).items()}
     run(lambda: _alter(bootstrap, _entity(chosen), values, "set"))
 

@@ -63,7 +63,7 @@ def _status(main: Callable[[], Coroutine[Any, Any, int | None]], terminated: int
 
 
 def _is_known(error: BaseException) -> bool:
-    """Whether the error answers the user: Kafka's, or one that names a file or standard output."""
+    """Whether the error is for the user: Kafka's, or one that names a file or standard output."""
     return isinstance(error, KafkaError) or (isinstance(error, OSError) and error.filename is not None)
 
 

@@ -53,9 +53,11 @@ def command() -> None:
 
 @command.command("create")
 @bootstrap_option
-@click.option("--owner", metavar="TYPE:NAME", help="Whose token (default: yours).")
-@click.option("--renewer", "renewers", multiple=True, metavar="TYPE:NAME", help="Who may renew it; repeatable.")
-@duration_option("--max-lifetime", help="Until when it can be renewed, such as 7d.")
+@click.option("--owner", metavar="TYPE:NAME", help="Owner of the token (default: you).")
+@click.option(
+    "--renewer", "renewers", multiple=True, metavar="TYPE:NAME", help="Principal that may renew it; repeatable."
+)
+@duration_option("--max-lifetime", help="How long it can be renewed, such as 7d.")
 @click.option(
     "--properties",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -121,7 +123,9 @@ def _escaped(value: str) -> str:
 @click.option("--owner", "owners", multiple=True, metavar="TYPE:NAME", help="Only tokens of this user; repeatable.")
 @json_option
 def list_tokens(*, bootstrap: str, owners: tuple[str, ...], as_json: bool) -> None:
-    """List the tokens that you own, requested or may renew, without their HMACs."""
+    """List the tokens that you own, requested or may renew.
+
+    Their HMACs are not shown."""
 
     async def main() -> int:
         from aiokwire import Admin
@@ -201,9 +205,9 @@ def expire(*, token_id: str, bootstrap: str, period: int | None, yes: bool) -> N
 async def _find(admin: Admin, token_id: str) -> DelegationToken:
     """Return the token with an id: requests need its HMAC, which does not belong on a command line.
 
-    Raises: InvalidArgument: there is none that this user may see.
+    Raises: InvalidArgument: the token does not exist, or this user may not see it.
     """
     for token in await admin.describe_delegation_token():
         if token.token_id == token_id:
             return token
-    raise InvalidArgument(f"there is no token {token_id!r} that you own, requested or may renew")
+    raise InvalidArgument(f"token {token_id!r} does not exist, or is not one that you own, requested or may renew")

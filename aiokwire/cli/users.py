@@ -75,7 +75,9 @@ def list_users(*, names: tuple[str, ...], bootstrap: str, as_json: bool) -> None
     type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
     help=f"Read the password from a file, - for standard input (default: ${PASSWORD_VARIABLE}, or a prompt).",
 )
-@click.option("--iterations", type=click.IntRange(4096, 16384), default=4096, show_default=True, help="Of the hash.")
+@click.option(
+    "--iterations", type=click.IntRange(4096, 16384), default=4096, show_default=True, help="Hash iterations."
+)
 def add(*, name: str, bootstrap: str, mechanisms: tuple[str, ...], password_file: Path | None, iterations: int) -> None:
     """Add a user, or change its password. The broker receives a salted hash only."""
     password = _password(name, password_file)

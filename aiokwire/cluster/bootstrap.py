@@ -133,6 +133,7 @@ class Bootstrap:
             f"cannot connect to any of {len(self._addresses)} bootstrap address(es): {'; '.join(parts)}",
             address=",".join(map(str, self._addresses)),
             stage=stage,
+            is_logged=any(isinstance(error, ConnectionFailed) and error.is_logged for error in errors.values()),
         )
         failure.__cause__ = cause
         return failure
@@ -161,7 +162,7 @@ class Search:
         self._backoff = backoff
         self._pause = pause
         self._client_id = client_id
-        self._report_at = -math.inf  # the loop's clock: when the next line may be logged
+        self._report_at = -math.inf  # the loop's clock: when the next line may be logged; at first at once
 
     async def run(self, topics: Collection[str] | None, timeout: float) -> tuple[Connection, metadata.MetadataResponse]:
         """Return a ready connection and its response.
@@ -191,9 +192,12 @@ class Search:
                 self._report(error, now, deadline)
             await self._pause(pause)
 
-    def _report(self, error: KafkaError, now: float, deadline: float) -> None:
+    def _report(self, error: ConnectionFailed, now: float, deadline: float) -> None:
+        is_first = self._report_at == -math.inf
         if now >= self._report_at:
             self._report_at = now + REPORT_INTERVAL
+            if is_first and error.is_logged:
+                return
             logger.warning(
                 "client %r: no broker answers yet, retrying for %.0f s more (bootstrap_timeout_ms): %s",
                 self._client_id,

@@ -127,7 +127,7 @@ class Client(Owner):
         waits for the outcome of the first.
 
         Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and stage;
-        KafkaError: what retrying does not change, at once (TLS or SASL failed for good, the port
+        KafkaError: at once, if a retry does not help (TLS or SASL failed for good, the port
         does not speak Kafka, a version is missing, the answer cannot be true); ClosedError: the
         client was closed.
         """
@@ -143,7 +143,7 @@ class Client(Owner):
 
     async def _start(self, timeout: float) -> None:
         if self._closed:
-            raise ClosedError("this client was closed; make a new one")
+            raise ClosedError("this client was closed; create a new one")
         self._loop = asyncio.get_running_loop()
         self._pid = os.getpid()
         self._supervisor = Supervisor(f"aiokwire client {self.config.client_id!r}", self._on_end)
@@ -252,7 +252,7 @@ class Client(Owner):
         if self._failure is not None:
             raise ClosedError(f"this client ended when a background task failed: {self._failure!r}") from self._failure
         if self._closed:
-            raise ClosedError("this client was closed; make a new one")
+            raise ClosedError("this client was closed; create a new one")
 
     @property
     def forked(self) -> bool:
@@ -267,14 +267,16 @@ class Client(Owner):
         if self.forked:
             raise ClosedError(
                 f"this client was started in process {self._pid} and is used in its fork {os.getpid()}: "
-                "make clients after forking"
+                "create clients after the fork"
             )
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
             running = None
         if running is not self._loop:
-            raise ClosedError("this client was started on another event loop: use it there, or make one for each loop")
+            raise ClosedError(
+                "this client was started on another event loop: use it there, or create one for each loop"
+            )
 
     def spawn(
         self, func: Callable[[*Args], Coroutine[Any, Any, object]], *args: *Args, name: str | None = None
@@ -430,7 +432,7 @@ class Client(Owner):
         self.check()
         isolation = IsolationLevel.parse(isolation_level)
         terms = Terms(max_bytes=max_bytes, min_bytes=min_bytes, max_wait=max_wait, isolation=isolation)
-        return await fetch(self, offsets, terms, timeout=self._patience(timeout))
+        return await fetch(self, offsets, terms, timeout=self._timeout_of(timeout))
 
     async def list_offsets(
         self,
@@ -444,14 +446,14 @@ class Client(Owner):
         In place of a time: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`, `LATEST_TIERED`
         of `aiokwire.cluster`. The offset is -1 if every record is older.
 
-        Raises: BrokerError: a broker refuses a partition, or is too old; RequestTimedOut: the time
-        is over.
+        Raises: BrokerError: a broker refuses a partition, or is too old; RequestTimedOut: the
+        deadline passed.
         """
         self.check()
         isolation = IsolationLevel.parse(isolation_level)
-        return await list_offsets(self, times, isolation=isolation, timeout=self._patience(timeout))
+        return await list_offsets(self, times, isolation=isolation, timeout=self._timeout_of(timeout))
 
-    def _patience(self, timeout: float | None) -> float:
+    def _timeout_of(self, timeout: float | None) -> float:
         return self.config.default_api_timeout if timeout is None else timeout
 
     # --- metadata ----------------------------------------------------------------------------------------------------

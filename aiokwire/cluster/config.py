@@ -51,7 +51,7 @@ _NOT_NEGATIVE = (
 class ClientConfig(SecurityConfig):
     """Options of every client: cluster, timeouts, retries; times in milliseconds, sizes in bytes.
 
-    A number, True or False may come as text, as environment variables have it.
+    Numbers and booleans may be given as text, as environment variables contain them.
 
     Raises: ConfigurationError: an option is out of its range, or contradicts another one.
     """
@@ -72,8 +72,8 @@ class ClientConfig(SecurityConfig):
     retry_backoff_max_ms: float = 1_000
     """The longest pause between two retries."""
     reconnect_backoff_ms: float = 50
-    """The pause before a broker that could not be reached is tried again; it grows to `reconnect_backoff_max_ms`, which
-    is how much later than the broker a client may be back."""
+    """The pause before a broker that could not be reached is tried again; it grows to `reconnect_backoff_max_ms`: a
+    client may reconnect that much later than the broker is back."""
     reconnect_backoff_max_ms: float = 1_000
     """The longest pause between two attempts to connect to one broker."""
     socket_connection_setup_timeout_ms: float = 10_000

@@ -30,10 +30,10 @@ class CoordinatorKind(enum.IntEnum):
 
 
 class Transport(Protocol):
-    """How one question is asked of any node, of others too while it is silent (`Client` has it)."""
+    """Sends one request to any node, and to others while it does not respond. See `Client`."""
 
     async def ask_any(self, build: Callable[[ApiVersions], tuple[Any, int]]) -> Any:
-        """The answer to the request that `build` makes for a node's versions, with its version."""
+        """Return the response to the request that `build` makes, with its version."""
 
 
 Key = tuple[CoordinatorKind, str]

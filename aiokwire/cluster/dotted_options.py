@@ -1,7 +1,7 @@
 """Options of the Java client and of librdkafka (`linger.ms`, `ssl.ca.location`) as options here.
 
-Used by `ClientConfig.from_dict` and `from_properties`. What only Java's virtual machine or a C
-library needs is left out, with one line in the log; everything else unknown is an error.
+Used by `ClientConfig.from_dict` and `from_properties`. Options that only Java's virtual machine
+or a C library needs are left out, with one line in the log; other unknown options are errors.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _resolved(name: str, value: Any) -> Any:
 
 
 def _check_number(name: str, field: dataclasses.Field[Any], value: Any) -> None:
-    """Name the option as it was given: the config's own check shows our name."""
+    """Name the option as it was given: the check of the config names aiokwire's option."""
     if isinstance(value, str) and value and str(field.type).removesuffix(" | None") in ("int", "float"):
         try:
             float(value)
@@ -169,6 +169,8 @@ def _is_java_class(name: str, value: Any) -> bool:
 def _converted(name: str, value: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return our options for one option of another client; none if it only confirms a default."""
     if name == "oauth_cb":
+        if not callable(value):
+            raise ConfigurationError(f"oauth_cb must be a function that returns (token, expiry), not {value!r}")
         return {"sasl_oauth_token_provider": _ConfluentToken(value, given.get("sasl.oauthbearer.config", ""))}
     if name == "sasl_oauthbearer_config" and "oauth_cb" in given:
         return {}

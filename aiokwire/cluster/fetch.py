@@ -78,10 +78,10 @@ async def fetch(
     limits = dict.fromkeys(offsets, min(terms.max_bytes, most))
 
     async def ask(
-        connection: Connection, asked: Mapping[TopicPartition, int], patience: float
+        connection: Connection, asked: Mapping[TopicPartition, int], attempt_timeout: float
     ) -> Answers[messages.PartitionData]:
         ids = {name: client.cluster.topic_id(name) or ZERO_UUID for name in {tp.topic for tp in asked}}
-        return await _ask_leader(connection, asked, {tp: limits[tp] for tp in asked}, ids, terms, patience)
+        return await _ask_leader(connection, asked, {tp: limits[tp] for tp in asked}, ids, terms, attempt_timeout)
 
     deadline = Deadline(timeout, f"fetching from {len(offsets)} partitions")
     found: dict[TopicPartition, Fetched] = {}
@@ -128,14 +128,14 @@ async def _ask_leader(
     limits: Mapping[TopicPartition, int],
     ids: Mapping[str, bytes],
     terms: Terms,
-    patience: float,
+    attempt_timeout: float,
 ) -> Answers[messages.PartitionData]:
     """Ask one leader once.
 
     Raises: ConnectionFailed, RequestTimedOut: no answer came; OffsetOutOfRange: a partition does
     not have its offset.
     """
-    max_wait = min(terms.max_wait, patience)
+    max_wait = min(terms.max_wait, attempt_timeout)
     request, version = new_fetch_request(
         connection.versions,
         offsets,
@@ -146,9 +146,9 @@ async def _ask_leader(
         isolation=terms.isolation,
         min_bytes=terms.min_bytes,
     )
-    deadline = Deadline(patience + max_wait, f"Fetch v{version} to {connection.who}")
+    deadline = Deadline(attempt_timeout + max_wait, f"Fetch v{version} to {connection.who}")
     with anyio.CancelScope(deadline=deadline.at):
-        response = await connection.request(request, version=version, timeout=patience + max_wait)
+        response = await connection.request(request, version=version, timeout=attempt_timeout + max_wait)
         if response.error_code:
             raise error_for(response.error_code, f"Fetch from {connection.who} failed", request="Fetch")
         return _sort(response, offsets, ids, connection.who)

@@ -1,4 +1,4 @@
-"""Sends one request to each leader of many partitions and retries until each has an answer.
+"""Sends one request to each leader of many partitions and retries until each has a response.
 
 Used by `list_offsets` and `fetch`.
 """
@@ -24,7 +24,7 @@ A = TypeVar("A")
 
 
 class Answers(NamedTuple, Generic[A]):
-    """One leader's answers, by outcome."""
+    """One leader's responses, by outcome."""
 
     found: dict[TopicPartition, A]
     again: dict[TopicPartition, BrokerError]  # ask again, after a look at the metadata when it is stale
@@ -39,7 +39,7 @@ async def ask_leaders(
     *,
     lane: str = MAIN,
 ) -> dict[TopicPartition, A]:
-    """Return each partition's answer. `ask` sends one request to a leader; timeout in seconds.
+    """Return each partition's response. `ask` sends one request to a leader; timeout in seconds.
 
     Raises: KafkaError: a broker refuses a partition; RequestTimedOut: the deadline ended, with the
     last error.
@@ -56,7 +56,7 @@ async def ask_leaders(
 
 
 class _Search(Generic[Q, A]):
-    """Retries until every partition has its answer."""
+    """Retries until every partition has its response."""
 
     def __init__(
         self,
@@ -94,8 +94,8 @@ class _Search(Generic[Q, A]):
     async def _ask(self, leader: int, questions: Mapping[TopicPartition, Q]) -> None:
         try:
             connection = await self._client.connection(leader, self._lane, timeout=self._deadline.remaining)
-            patience = min(self._deadline.remaining, self._client.config.request_timeout)
-            answers = await self._question(connection, questions, patience)
+            attempt_timeout = min(self._deadline.remaining, self._client.config.request_timeout)
+            answers = await self._question(connection, questions, attempt_timeout)
         except (ConnectionFailed, RequestTimedOut) as error:
             self.last_error = error
             return

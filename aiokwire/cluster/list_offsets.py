@@ -149,9 +149,9 @@ async def list_offsets(
     """
 
     async def ask(
-        connection: Connection, asked: Mapping[TopicPartition, int], patience: float
+        connection: Connection, asked: Mapping[TopicPartition, int], attempt_timeout: float
     ) -> Answers[OffsetAndTimestamp]:
-        return await ask_leader(connection, asked, isolation=isolation, timeout=patience)
+        return await ask_leader(connection, asked, isolation=isolation, timeout=attempt_timeout)
 
     deadline = Deadline(timeout, f"looking up offsets of {len(times)} partitions")
     return await ask_leaders(client, times, ask, deadline)

@@ -282,7 +282,7 @@ class Nodes:
             await slot.revived.wait()
 
     async def _let_another_try(self, node_id: int, timeout: float, deadline: float) -> None:
-        """Wait for another lane's attempt, if the last attempt failed by what concerns every lane.
+        """Wait for another lane's attempt, if the last failure affects all lanes.
 
         Raises: ConnectionFailed, AuthenticationFailed: the node is still unreachable, or the
         timeout expired.
@@ -356,7 +356,7 @@ class Nodes:
             self._refused_by = connection.who
             logger.error(
                 "client %r: requests fail until this is corrected; later requests try again, with backoff, using the "
-                "present credentials and certificates: %s",
+                "current credentials and certificates: %s",
                 self._config.client_id,
                 error,
             )
@@ -373,9 +373,7 @@ class Nodes:
         since = None if connection.node_id is None else self._outages.pop(connection.node_id, None)
         if since is not None:
             elapsed = anyio.current_time() - since
-            logger.info(
-                "client %r: connected to %s again after %.1f s", self._config.client_id, connection.who, elapsed
-            )
+            logger.info("client %r: reconnected to %s after %.1f s", self._config.client_id, connection.who, elapsed)
 
     def _setup_timeout(self, slot: Slot) -> float:
         """Return an attempt's timeout: grows with consecutive failures, with jitter (KIP-601)."""

@@ -148,7 +148,7 @@ class _Journey:
             self._after_loss(node_id, error)
             if sent:
                 raise ProduceUncertain(
-                    f"{self.deadline.what}: it may have been written, so it is not sent again: {error}"
+                    f"{self.deadline.what}: the records may have been written, so they are not sent again: {error}"
                 ) from error
             raise
         self._check_answer(answer, node_id)
@@ -228,7 +228,9 @@ class _Journey:
             self._avoid.add(node_id)
         else:
             return
-        raise error_for(code, f"{self.deadline.what}, asked of node {node_id}", request=type(self._request).__name__)
+        raise error_for(
+            code, f"{self.deadline.what}, requested from node {node_id}", request=type(self._request).__name__
+        )
 
 
 def most_severe(errors: Collection[Exception]) -> Exception:

@@ -3,7 +3,7 @@
     requested or too old --> due, not before the interval passed --> started --> succeeded, failed
 
 The interval grows while consecutive refreshes change nothing, and while they fail. An urgent
-request (for a new topic) does not wait for it, unless refreshes fail.
+request (for a new topic) ignores the interval, unless refreshes fail.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An immutable snapshot of the cluster's metadata, replaced as a whole by `Metadata`.
 
-`merge` makes the next snapshot from the last one and a broker's answer; it decides what a bad
-answer may take away.
+`merge` makes the next snapshot from the last one and a broker's response; it decides what an
+erroneous response may remove.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _merge_topic(old: Topic | None, found: metadata.MetadataResponseTopic, now: 
     count = 1 + max(partitions, default=-1)
     if min(partitions, default=0) < 0 or count > len(partitions) + len(before) + MOST_MISSING:
         raise ProtocolViolation(
-            f"a metadata answer names {len(partitions)} partitions of {found.name!r}, "
+            f"a Metadata response names {len(partitions)} partitions of {found.name!r}, "
             f"with numbers from {min(partitions)} to {max(partitions)}"
         )
     return Topic(

@@ -1,7 +1,7 @@
 """The one task that owns a client's task group.
 
 A cancel scope must be left by the task that entered it, but web frameworks and test fixtures call
-`start()` and `close()` of a client from different tasks. So one task of its own enters and leaves
+`start()` and `close()` of a client from different tasks. So a separate task enters and leaves
 the task group, and the calls only signal it.
 """
 

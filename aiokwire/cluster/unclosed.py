@@ -37,7 +37,7 @@ class Unclosed:
 
 
 class Owner:
-    """A mixin for what owns a client and programs close."""
+    """A mixin for classes that own a client and that programs close."""
 
     _unclosed: Unclosed
 

@@ -326,7 +326,7 @@ class OffsetMethods:
         return await list_offsets(self._client, times, isolation=self.config.isolation, timeout=self._timeout(timeout))
 
     def _leave_position(self, state: PartitionState) -> None:
-        """Drop what refers to a position that is about to be moved on purpose."""
+        """Drop the state that refers to a position that the application is about to move."""
         self._reader.buffer.drop(state)
         self._reader.processed.forget(state)
         if self._commits is not None:

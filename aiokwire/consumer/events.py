@@ -29,7 +29,7 @@ class PartitionStalled:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PartitionResumed:
-    """A partition that was reported as stalled makes progress, or has no reason to any more."""
+    """A partition that was reported as stalled makes progress, or is not expected to make any."""
 
     partition: TopicPartition
     seconds: float

@@ -198,7 +198,7 @@ class Fetcher:
             last_error=next((lane.last_error for lane in lanes if lane.last_error), ""),
             throttled_until=0.0 if node_id is None else self._client.throttled_until(node_id),
             asked_at=min(asked, default=None),
-            patience=self._config.fetch_max_wait + SLOW_RESPONSE,
+            response_timeout=self._config.fetch_max_wait + SLOW_RESPONSE,
             has_room=self._memory().grant(self._limits) > 0,
         )
 

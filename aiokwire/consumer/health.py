@@ -47,7 +47,7 @@ class Source(NamedTuple):
     last_error: str = ""  # why the last fetch failed; empty if it succeeded
     throttled_until: float = 0.0
     asked_at: float | None = None  # when the oldest fetch in flight was sent
-    patience: float = 10.0  # a fetch that has no response after this many seconds counts as unanswered
+    response_timeout: float = 10.0  # a fetch that has no response after this many seconds counts as unanswered
     has_room: bool = True  # in fetch_memory
 
 
@@ -164,7 +164,7 @@ def _reason_here(state: PartitionState) -> tuple[Reason, str] | None:
 
 
 def _reason_of_fetch(state: PartitionState, source: Source, now: float) -> tuple[Reason, str]:
-    if state.attempt.in_flight and source.asked_at is not None and now - source.asked_at > source.patience:
+    if state.attempt.in_flight and source.asked_at is not None and now - source.asked_at > source.response_timeout:
         return Reason.UNANSWERED, f"no response from node {state.source.node_id} for {now - source.asked_at:.1f} s"
     if state.lag == 0:
         return Reason.AT_END, ""

@@ -24,12 +24,12 @@ def error_without_policy(state: PartitionState) -> NoOffset:
     advice = "seek, or choose another auto_offset_reset"
     if position < 0:
         return NoOffset(
-            f'{state.tp}: there is no position, and auto_offset_reset is "none": {advice}',
+            f'{state.tp} has no position, and auto_offset_reset is "none": {advice}',
             topic=topic,
             partition=partition,
         )
     return OffsetOutOfRange(
-        f'{state.tp}: the log does not hold offset {position}, and auto_offset_reset is "none": {advice}',
+        f'{state.tp}: offset {position} is not in the log, and auto_offset_reset is "none": {advice}',
         topic=topic,
         partition=partition,
         offset=position,

@@ -117,7 +117,9 @@ class RebalanceHandler:
         Raises: InvalidArgument: the protocol does not support such patterns.
         """
         if self._config.protocol is not GroupProtocol.CONSUMER:
-            raise InvalidArgument('a BrokerPattern needs group_protocol="consumer"; a compiled pattern works with all')
+            raise InvalidArgument(
+                'a BrokerPattern needs group_protocol="consumer"; a compiled pattern works with any protocol'
+            )
         if not pattern.pattern:
             raise InvalidArgument("an empty BrokerPattern matches no topic")
         self._listener = listener
@@ -208,9 +210,9 @@ class RebalanceHandler:
         """
         if self._listening == anyio.get_current_task().id:
             raise InvalidArgument(
-                f"{call} cannot be awaited in a rebalance listener: it waits until the listener has returned; call it "
-                "from another task (start one, or set an event that the task which reads waits for); subscribe, pause, "
-                "resume, seek, position and commit work here"
+                f"{call} cannot be awaited in a rebalance listener, because it waits until the listener has returned; "
+                "call it from another task: start one, or set an event that the reading task waits for. subscribe, "
+                "pause, resume, seek, position and commit work here"
             )
 
     def settle(self) -> None:

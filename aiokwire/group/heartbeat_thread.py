@@ -259,7 +259,7 @@ class _Worker:
     # --- when ---------------------------------------------------------------------------------------------------------
 
     def _follow(self, command: _Command, now: float) -> None:
-        """Apply what the application's loop changed."""
+        """Apply the changes made by the application's loop."""
         if command.term != self._term:
             self._term, self._served, self._speed_ups, self._retry_at, self._last = command.term, 0, 0, None, None
             self._eager_since = self._since = now

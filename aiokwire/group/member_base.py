@@ -249,7 +249,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         return MemberEvent.RETRY
 
     async def _after_refusal(self, event: MemberEvent, error: KafkaError) -> MemberEvent:
-        """Handle a refused join or sync. `event`: what it leads to."""
+        """Handle a refused join or sync. `event`: the event to return."""
         if event is MemberEvent.RETRY:
             await self._pause_before_retry(error, str(error), logging.INFO)
         else:

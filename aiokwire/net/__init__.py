@@ -4,7 +4,7 @@ address    "host:port" lists            framing    bytes to frames, without I/O
 dial       names to transports          in_flight  the request of each response, without I/O
 handshake  ApiVersions and later        wire       the protocol object of one transport
 racing     first success wins           connection what `aiokwire.cluster` uses
-writing    chunks to a transport
+writing    chunks to a transport          tls        encrypts a transport
 
 Names load at first use: the embedded broker imports the framing alone, and starts faster.
 """
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aiokwire.net.framing import FrameReader as FrameReader
     from aiokwire.net.handshake import ApiVersions as ApiVersions
     from aiokwire.net.racing import Race as Race
+    from aiokwire.net.tls import TlsTransport as TlsTransport
     from aiokwire.net.writing import write_scattered as write_scattered
 else:
     __all__, __getattr__, __dir__ = lazy_names(
@@ -31,6 +32,7 @@ else:
             "net.framing": "FrameReader",
             "net.handshake": "ApiVersions",
             "net.racing": "Race",
+            "net.tls": "TlsTransport",
             "net.writing": "write_scattered",
         },
     )

@@ -189,7 +189,8 @@ class Authenticator:
         except AuthenticationFailed as error:
             raise AuthenticationFailed(self._located(error), address=self._address) from error
         except ConnectionFailed as error:
-            raise ConnectionFailed(self._located(error), address=self._address, stage="sasl") from error
+            text, logged = self._located(error), error.is_logged
+            raise ConnectionFailed(text, address=self._address, stage="sasl", is_logged=logged) from error
         except KafkaError:
             raise
         except Exception as error:  # of a provider or a mechanism that the user wrote

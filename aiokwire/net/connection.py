@@ -135,7 +135,7 @@ class Connection:
 
     @property
     def last_used(self) -> float:
-        """The loop's time of the last request or answer."""
+        """The loop's time of the last request or response."""
         return 0.0 if self._wire is None else self._wire.last_used
 
     @property
@@ -212,7 +212,7 @@ class Connection:
         ) from reason
 
     def _suspicion(self) -> str:
-        """Return what kind of port may hang up on ApiVersions."""
+        """Return the kinds of ports that may hang up on ApiVersions, for the error."""
         if self._security is None or not self._security.uses_tls:
             likely = "a TLS port (set security_protocol=SSL or SASL_SSL)"
         elif self._security.has_certificate:

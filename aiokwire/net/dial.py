@@ -13,11 +13,12 @@ import os
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError
 from aiokwire.net.address import Address
 from aiokwire.net.racing import Race
+from aiokwire.net.tls import TlsTransport
 from aiokwire.threads import run_in_thread
 
 ProtocolT = TypeVar("ProtocolT", bound=asyncio.BaseProtocol)
@@ -29,8 +30,6 @@ KEEPALIVE: Final = {
     if hasattr(socket, name)
 }
 
-# How long (seconds) a closing TLS connection waits for the peer's close_notify; asyncio's default is 30.
-TLS_SHUTDOWN_TIMEOUT: Final = 2.0
 # What a failed TLS handshake raises: an alert or a bad certificate, the end of the stream, a timeout.
 _TLS_ERRORS: Final = (ssl.SSLError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
 
@@ -110,11 +109,13 @@ async def dial(
     "tls"); AuthenticationFailed: one of the two sides refuses the other's certificate.
     """
     loop = asyncio.get_running_loop()
-    options = {} if tls is None else _tls_options(tls, address.host)
 
     async def attempt(ip: str) -> tuple[asyncio.BaseTransport, ProtocolT, str]:
-        transport, protocol = await loop.create_connection(factory, ip, address.port, **options)
-        return transport, protocol, ip
+        if tls is None:
+            transport, protocol = await loop.create_connection(factory, ip, address.port)
+            return transport, protocol, ip
+        protocol = factory()
+        return await _dial_tls(cast("asyncio.BufferedProtocol", protocol), ip, address, tls), protocol, ip
 
     race = Race(
         [lambda ip=ip: attempt(ip) for ip in ips],  # type: ignore[misc]  # mypy cannot type a lambda's default
@@ -130,12 +131,24 @@ async def dial(
     return protocol, ip
 
 
+async def _dial_tls(protocol: asyncio.BufferedProtocol, ip: str, address: Address, tls: Tls) -> TlsTransport:
+    def make() -> TlsTransport:
+        return TlsTransport(protocol, tls.context, server_hostname=_name_of(address.host))
+
+    _, transport = await asyncio.get_running_loop().create_connection(make, ip, address.port)
+    await transport.shake_hands(tls.handshake_timeout)
+    return transport
+
+
+def _name_of(host: str) -> str:
+    return host.partition("%")[0].rstrip(".")  # certificates name no interface and no root
+
+
 def _tls_options(tls: Tls, host: str) -> dict[str, Any]:
     return {
         "ssl": tls.context,
-        "server_hostname": host.partition("%")[0].rstrip("."),  # certificates name no interface and no root
+        "server_hostname": _name_of(host),
         "ssl_handshake_timeout": tls.handshake_timeout,
-        "ssl_shutdown_timeout": TLS_SHUTDOWN_TIMEOUT,
     }
 
 

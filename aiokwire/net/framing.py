@@ -14,7 +14,7 @@ from aiokwire.net._buffer import unfilled
 
 HEAD = 4
 SCRATCH = 8 * 1024  # copying this much costs less than the system call that it saves
-TLS_SCRATCH = 64 * 1024  # each read of a TLS transport decrypts at least one record, of up to 16 KiB
+LARGE = 16 * 1024  # bytes of a frame that may hold more elements than the event loop should decode at once
 
 _FOREIGN = (
     (b"HTTP", "an HTTP reply: this port belongs to a web server"),
@@ -44,13 +44,14 @@ def explain_foreign(start: bytes) -> str | None:
 class FrameReader:
     """Splits a stream into frames, each passed on as its own `bytearray`.
 
-    `on_frame` is called once per frame, in order, without the 4-byte length. After a
-    ProtocolViolation the stream has no meaning any more: close it.
+    `on_frame` is called once per frame, in order, without the 4-byte length; for frames of `LARGE`
+    bytes and more `on_large`, if it is given. After a ProtocolViolation the stream has no meaning
+    any more: close it.
     """
 
     __slots__ = (
-        "_filled", "_first", "_frame", "_have", "_max_size", "_min_size", "_on_frame", "_scratch", "_view",
-        "_limit_option", "frame_size",
+        "_filled", "_first", "_frame", "_have", "_max_size", "_min_size", "_on_frame", "_on_large", "_scratch",
+        "_start", "_view", "_limit_option", "frame_size",
     )  # fmt: skip
 
     def __init__(
@@ -59,19 +60,18 @@ class FrameReader:
         *,
         max_size: int,
         min_size: int = 4,
-        scratch_size: int = SCRATCH,
         limit_option: str = "receive_message_max_bytes",
+        on_large: Callable[[bytearray], None] | None = None,
     ) -> None:
-        """`scratch_size` (bytes): of the buffer that reads go into; use `TLS_SCRATCH` with TLS.
-
-        `limit_option` is the option that sets `max_size`, for errors.
-        """
+        """`limit_option` is the option that sets `max_size`, for errors."""
         self._on_frame = on_frame
+        self._on_large = on_frame if on_large is None else on_large
         self._max_size = max_size
         self._limit_option = limit_option
         self._min_size = min_size
-        self._scratch = memoryview(bytearray(scratch_size))
+        self._scratch = memoryview(bytearray(SCRATCH))
         self._have = 0  # bytes of the scratch buffer that belong to frames not cut yet
+        self._start = memoryview(b"")  # the first bytes of a large frame, until its buffer is allocated
         self._frame: bytearray | None = None  # a frame beyond the scratch buffer, being filled
         self._view = memoryview(b"")  # of `_frame`
         self._filled = 0  # bytes of `_frame` that came
@@ -81,7 +81,11 @@ class FrameReader:
     @property
     def in_frame(self) -> bool:
         """Whether the stream is in the middle of a frame."""
-        return self._frame is not None or self._have > 0
+        return self.frame_size > 0 or self._have > 0
+
+    def redirect(self, on_frame: Callable[[bytearray], None], on_large: Callable[[bytearray], None]) -> None:
+        """Pass the next frames to other functions."""
+        self._on_frame, self._on_large = on_frame, on_large
 
     def limit(self, max_size: int, limit_option: str) -> None:
         """Accept frames of up to `max_size` bytes, as set by that option, from now on."""
@@ -92,6 +96,8 @@ class FrameReader:
         """Return the buffer for the next bytes."""
         if self._frame is not None:
             return self._view[self._filled :]
+        if self.frame_size:
+            return self._allocate()
         return self._scratch[self._have :]
 
     def buffer_updated(self, count: int) -> None:
@@ -109,12 +115,12 @@ class FrameReader:
             self._frame = None
             self._view = memoryview(b"")
             self.frame_size = 0
-            self._on_frame(frame)
+            (self._on_frame if len(frame) < LARGE else self._on_large)(frame)
 
     def discard(self) -> None:
         """Free an unfinished frame: the stream has ended."""
         self._frame = None
-        self._view = memoryview(b"")
+        self._start = self._view = memoryview(b"")
         self._filled = self._have = self.frame_size = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
@@ -145,19 +151,25 @@ class FrameReader:
                 break
             start = body + size
             # Save the position first: the callback may close the stream or raise.
-            self._on_frame(bytearray(scratch[body:start]))
+            (self._on_frame if size < LARGE else self._on_large)(bytearray(scratch[body:start]))
         rest = have - start
         if rest and start:
             scratch[:rest] = bytes(scratch[start:have])
         self._have = rest
 
     def _begin(self, size: int, came: memoryview) -> None:
-        frame = unfilled(size)
-        frame[: len(came)] = came
+        """Begin a large frame. The next read allocates its buffer; reading may pause first."""
+        self._start = memoryview(bytes(came))
+        self.frame_size = size
+
+    def _allocate(self) -> memoryview:
+        start, self._start = self._start, memoryview(b"")
+        frame = unfilled(self.frame_size)
+        frame[: len(start)] = start
         self._frame = frame
         self._view = memoryview(frame)
-        self._filled = len(came)
-        self.frame_size = size
+        self._filled = len(start)
+        return self._view[self._filled :]
 
     def _check(self, start: bytes, size: int) -> None:
         foreign = explain_foreign(start)

@@ -121,6 +121,9 @@ OLDEST: Final = Plan(api_versions.ApiVersionsRequest, 0)
 PLANS: Final[Sequence[Plan]] = (NEWEST, OLDEST, Plan(list_offsets.ListOffsetsRequest, None))
 
 
+MOST_APIS: Final = 5000  # and features, in an ApiVersions response: it is decoded on the event loop
+
+
 class Exchange(Protocol):
     """A later step of the handshake, such as SASL, on the open wire."""
 
@@ -153,7 +156,9 @@ async def learn_versions(
         code = _error_code(frame)
         refused = code == ErrorCode.UNSUPPORTED_VERSION
         # KIP-511: a broker that does not know the version answers with version 0 and lists the ones it knows.
-        answer = decode_response(frame, api_versions.ApiVersionsResponse, 0 if refused else version)
+        answer = decode_response(
+            frame, api_versions.ApiVersionsResponse, 0 if refused else version, max_elements=MOST_APIS
+        )
         if not refused:
             if code:
                 raise error_for(code, f"ApiVersions v{version} to {who}", request="ApiVersionsRequest")
@@ -171,7 +176,7 @@ def _from_answer(answer: api_versions.ApiVersionsResponse, who: str) -> ApiVersi
 
 def _error_code(frame: bytearray) -> int:
     if len(frame) < 6:
-        raise ProtocolViolation(f"an ApiVersions answer of {len(frame)} bytes is too short for an error code")
+        raise ProtocolViolation(f"an ApiVersions response of {len(frame)} bytes is too short for an error code")
     return int.from_bytes(frame[4:6], "big", signed=True)
 
 

@@ -84,6 +84,10 @@ class InFlightQueue:
         """Add a request that was written."""
         self._entries.append(entry)
 
+    def oldest(self) -> InFlight | None:
+        """Return the entry that the next response belongs to, if any."""
+        return self._entries[0] if self._entries else None
+
     def take(self, correlation_id: int) -> InFlight:
         """Remove and return the entry that a response belongs to.
 

@@ -7,23 +7,32 @@ A socket error, the end of the stream, or a request past its deadline ends a wir
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import math
 import ssl
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
 from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, RequestTimedOut
 from aiokwire.loop_timer import LoopTimer
 from aiokwire.net.dial import describe_os_error
-from aiokwire.net.framing import SCRATCH, TLS_SCRATCH, FrameReader
+from aiokwire.net.framing import LARGE, FrameReader
 from aiokwire.net.in_flight import InFlight, InFlightQueue, Receiver
-from aiokwire.net.writing import join_for_tls, join_small, scatters, write_scattered
+from aiokwire.net.writing import join_small, scatters, write_scattered
 from aiokwire.protocol import Request, Response, decode_response, encode_request
+from aiokwire.threads import call_in_thread
 
 # Timers may fire early by this (seconds); a deadline this near counts as passed.
 TIMER_SLACK = 0.001
 
+# A large response may have one element in its arrays for this many bytes of `receive_message_max_bytes`: each becomes a
+# Python object. 100 MiB admit the metadata of 140,000 partitions with three replicas.
+BYTES_PER_ELEMENT = 100
+FEW_ELEMENTS = 4_000  # are decoded on the loop, within about 10 ms
+
+Decode = Callable[[bytearray, type[Response], int], Any]
 Sent = Callable[[str, int, int], None]  # request name, version, bytes
 Answered = Callable[[InFlight, int, float, Any], None]  # entry, bytes of the answer, elapsed seconds, the answer
 
@@ -56,13 +65,14 @@ class Wire(asyncio.BufferedProtocol):
         self._hold_from = math.inf  # the loop's clock: requests from then on are held
         self._held: deque[tuple[InFlight | None, list[Any]]] = deque()  # until `release`
         self._held_size = 0  # bytes of the requests in `_held`
+        self._is_decoding = False  # a thread decodes the response to the oldest request
+        self._behind: deque[bytearray] = deque()  # the frames that arrived meanwhile
         self._unused_since: float | None = None  # `last_used` at `hold`, if nothing was in flight
         self._transport: asyncio.Transport | None = None
         self._scatters = False  # whether the transport's writelines writes without joining
         self._timer = LoopTimer(self._loop, self._on_timer)  # for the deadlines of requests and of writing
         self._flush_timer: asyncio.TimerHandle | None = None  # set by `fail` while the transport writes out its buffer
         self._paused_at: float | None = None  # the loop's clock, when the transport's buffer became full
-        self._closes_when_written = False
         self._writable = asyncio.Event()
         self._gone = asyncio.Event()
         self.last_used = self._loop.time()
@@ -224,6 +234,7 @@ class Wire(asyncio.BufferedProtocol):
         now = self._loop.time()
         entries = self._queue.drain() + [entry for entry, _ in self._held if entry is not None]
         self._held.clear()
+        self._behind.clear()
         for entry in entries:
             if not entry.receiver.done():
                 entry.receiver.set_exception(self._verdict(entry, error, now))
@@ -240,15 +251,9 @@ class Wire(asyncio.BufferedProtocol):
             self.on_fail(error)
 
     def _close_when_written(self, transport: asyncio.Transport) -> None:
-        if not transport.get_write_buffer_size():
-            transport.close()
-            return
-        self._flush_timer = self._loop.call_later(self._stall_timeout, transport.abort)  # a peer that takes nothing
-        if self._explain_tls is None:
-            transport.close()
-        else:  # it drops its buffer when the time of the TLS shutdown ends, so `resume_writing` closes it
-            self._closes_when_written = True
-            transport.set_write_buffer_limits(high=0)
+        if transport.get_write_buffer_size():  # a peer that takes nothing must not keep it open
+            self._flush_timer = self._loop.call_later(self._stall_timeout, transport.abort)
+        transport.close()
 
     def abort(self) -> None:
         """Drop the transport at once, whatever it still has to write."""
@@ -268,7 +273,7 @@ class Wire(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # create_connection makes nothing but Transports
-        self._scatters = self._explain_tls is None and scatters(transport)
+        self._scatters = scatters(transport)
         self._transport.set_write_buffer_limits(high=self._write_high_water)  # type: ignore[union-attr]  # set above
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -311,15 +316,11 @@ class Wire(asyncio.BufferedProtocol):
         self._paused_at = None
         if self._held_size <= self._write_high_water:
             self._writable.set()
-        if self._closes_when_written and self._transport is not None:
-            self._closes_when_written = False  # asyncio's TLS transport cannot be aborted after a second `close`
-            self._transport.close()
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _new_reader(self) -> FrameReader:
-        scratch_size = SCRATCH if self._explain_tls is None else TLS_SCRATCH
-        return FrameReader(self._on_frame, max_size=self._max_frame_size, scratch_size=scratch_size)
+        return FrameReader(self._on_frame, max_size=self._max_frame_size, on_large=self._on_large_frame)
 
     def _hold_back(self, entry: InFlight | None, chunks: list[Any]) -> None:
         self._held.append((entry, chunks))
@@ -342,7 +343,7 @@ class Wire(asyncio.BufferedProtocol):
         transport = self._transport
         assert transport is not None
         try:
-            pieces = join_small(chunks) if self._explain_tls is None else join_for_tls(chunks)
+            pieces = join_small(chunks)
             if self._scatters and len(pieces) > 1:
                 write_scattered(transport, pieces, self._write_high_water)
             else:
@@ -351,7 +352,52 @@ class Wire(asyncio.BufferedProtocol):
         except (OSError, RuntimeError) as error:  # uvloop answers RuntimeError for a closed transport
             self.fail(self._lost(describe_os_error(error)))
 
-    def _on_frame(self, frame: bytearray) -> None:
+    def _on_large_frame(self, frame: bytearray) -> None:
+        """Decode a large response, in a thread if it has many elements: Fetch has few."""
+        entry = self._queue.oldest()
+        if self.error is not None or entry is None or entry.response_type is None or entry.receiver.done():
+            self._on_frame(frame)
+            return
+        decode = partial(decode_response, frame, entry.response_type, entry.version)
+        try:
+            answer = decode(max_elements=FEW_ELEMENTS)
+        except ProtocolViolation:
+            self._decode_in_thread(frame, decode)
+        else:
+            self._on_frame(frame, lambda *_: answer)
+
+    def _decode_in_thread(self, frame: bytearray, decode: Callable[..., Response]) -> None:
+        """Decode a response in a thread; the frames behind it wait, and no more are read."""
+        most = max(self._max_frame_size // BYTES_PER_ELEMENT, FEW_ELEMENTS)
+        self._is_decoding = True
+        self._reader.redirect(self._behind.append, self._behind.append)
+        assert self._transport is not None
+        self._transport.pause_reading()
+        work = partial(_decode_bounded, decode, most)
+        call_in_thread(work, partial(self._on_decoded, frame), name="aiokwire decoding")
+
+    def _on_decoded(self, frame: bytearray, decoded: concurrent.futures.Future[Any]) -> None:
+        """Pass on a response that a thread decoded, then the frames that arrived after it."""
+        self._is_decoding = False
+        if self.error is not None:
+            return
+        error = decoded.exception()
+        if error is not None and not isinstance(error, ProtocolViolation):
+            self.fail(self._lost(f"a response of {len(frame)} bytes could not be decoded: {error!r}"))
+            return
+        try:
+            self._on_frame(frame, lambda *_: decoded.result())
+            while self._behind and not self._is_decoding:
+                behind = self._behind.popleft()
+                (self._on_frame if len(behind) < LARGE else self._on_large_frame)(behind)
+        except ProtocolViolation as violation:
+            self.fail(ProtocolViolation(f"{self._who}: {violation}"))
+        if not self._is_decoding and self.error is None:
+            self._reader.redirect(self._on_frame, self._on_large_frame)
+            assert self._transport is not None
+            self._transport.resume_reading()
+
+    def _on_frame(self, frame: bytearray, decode: Decode = decode_response) -> None:
         if self.error is not None:
             return
         entry = self._queue.take(int.from_bytes(frame[:4], "big", signed=True))
@@ -362,10 +408,10 @@ class Wire(asyncio.BufferedProtocol):
         answer: Any = frame
         if entry.response_type is not None:
             try:
-                answer = decode_response(frame, entry.response_type, entry.version)
+                answer = decode(frame, entry.response_type, entry.version)
             except ProtocolViolation as error:
                 # The framing still holds: one answer that cannot be read fails one request.
-                receiver.set_exception(ProtocolViolation(f"{self._who}: the answer to {entry!r}: {error}"))
+                receiver.set_exception(ProtocolViolation(f"{self._who}: the response to {entry!r}: {error}"))
                 return
         if self.on_answer is not None:
             self.on_answer(entry, len(frame), now - entry.sent_at, answer)
@@ -409,3 +455,11 @@ class Wire(asyncio.BufferedProtocol):
     def _lost(self, reason: str) -> ConnectionFailed:
         message = reason if self._who in reason else f"{self._who}: {reason}"
         return ConnectionFailed(message, address=self._who, stage="ready")
+
+
+def _decode_bounded(decode: Callable[..., Response], most: int) -> Response:
+    """Decode a large response; in a thread."""
+    try:
+        return decode(max_elements=most)
+    except ProtocolViolation as error:
+        raise ProtocolViolation(f"{error} (receive_message_max_bytes admits {most} elements)") from None

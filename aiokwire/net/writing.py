@@ -13,8 +13,6 @@ from typing import Any, Final
 # Chunks below this are joined before they are written. Measured on loopback: a system call, or a buffer more in a
 # scatter write, costs as much as copying 64 (uvloop) to 200 KiB (asyncio); a copy beyond that costs more.
 JOIN_BELOW = 64 * 1024
-# The most plain text in one TLS record (RFC 8446).
-TLS_RECORD = 16 * 1024
 # asyncio's own `writelines` does not call `pause_writing` in these releases, however much it buffers (gh-127655).
 WRITELINES_NEVER_PAUSES: Final = (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
 
@@ -36,22 +34,6 @@ def join_small(chunks: list[Any]) -> list[Any]:
     if small:
         pieces.append(small[0] if len(small) == 1 else b"".join(small))
     return pieces
-
-
-def join_for_tls(chunks: list[Any]) -> list[Any]:
-    """Return the chunks as `join_small`, but no TLS record holds the head of a message alone.
-
-    A small piece before a large one is filled up to whole records from it.
-    """
-    pieces = join_small(chunks)
-    filled: list[Any] = []
-    for piece in pieces:
-        missing = 0
-        if filled and len(piece) >= JOIN_BELOW and len(filled[-1]) < JOIN_BELOW:
-            missing = -len(filled[-1]) % TLS_RECORD
-            filled[-1] = b"".join((filled[-1], memoryview(piece)[:missing]))
-        filled.append(memoryview(piece)[missing:] if missing else piece)
-    return filled
 
 
 def scatters(transport: asyncio.BaseTransport) -> bool:

@@ -737,7 +737,7 @@ _alive = weakref.WeakSet()
 
 def _after_fork():
     for accumulator in list(_alive):
-        accumulator.close("this producer was created before a fork: create another one in the child process")
+        accumulator.close("this producer was created before a fork: create one in the child process")
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -71,5 +71,8 @@ class Topic:
     parked: Batch | None
     sticky: int
 
+    def next_in_turn(self) -> int:
+        """The partition after the sticky one that has a leader, while no batch waits; else -1."""
+
 def next_sequence(sequence: int, count: int) -> int:
     """The sequence after a batch: 2^31 - 1 is followed by 0."""

@@ -139,3 +139,23 @@ cdef class Topic:
     def __cinit__(self):
         self.partitions = []
         self.sticky = -1
+
+    def next_in_turn(self):
+        """The partition after the sticky one that has a leader, while no batch waits; else -1."""
+        cdef Partition partition
+        cdef Py_ssize_t index
+        cdef Py_ssize_t first = -1
+        cdef Py_ssize_t following = -1
+        if not 0 <= self.sticky < self.count or (<Partition>self.partitions[self.sticky]).leader < 0:
+            return -1
+        for index in range(self.count):
+            partition = <Partition>self.partitions[index]
+            if partition.leader < 0:
+                continue
+            if partition.in_flight or partition.queue:
+                return -1
+            if first < 0:
+                first = index
+            if following < 0 and index > self.sticky:
+                following = index
+        return first if following < 0 else following

@@ -119,6 +119,9 @@ class BatchResults:
 
     def handle(self, node_id: int, partition: Partition, batch: Batch, entry: produce.PartitionProduceResponse) -> None:
         """Handle a broker's response for one partition."""
+        if not entry.error_code:  # nearly always
+            self._on_written(partition, batch, entry, entry.base_offset, entry.log_append_time_ms)
+            return
         verdict = verdict_of(
             entry.error_code,
             count=batch.count,
@@ -126,16 +129,8 @@ class BatchResults:
             earlier_unresolved=planning.earlier_is_unresolved(partition, batch),
             transactional=self._transactions is not None,
         )
-        delivered = verdict in (Verdict.DELIVERED, Verdict.DUPLICATE)
-        if delivered and self._check_duplicates and may_be_duplicate(entry):  # until its end the batch is in flight
-            name = f"producer: duplicate check of {batch.place}"
-            self._client.spawn(self._check_duplicate, partition, batch, entry, name=name)
-            return
-        if verdict is Verdict.DELIVERED:
-            self.deliver(partition, batch, entry.base_offset, entry.log_append_time_ms)
-            return
         if verdict is Verdict.DUPLICATE:
-            self.deliver(partition, batch, -1, -1)
+            self._on_written(partition, batch, entry, -1, -1)
             return
         error = self._error_of(node_id, batch, entry)
         if verdict is Verdict.SPLIT:
@@ -150,6 +145,20 @@ class BatchResults:
             self.retry(partition, batch, error, refresh=verdict is Verdict.REFRESH)
             if entry.current_leader is not None and entry.current_leader.leader_id >= 0:
                 self._topics.on_leader(partition, entry.current_leader)  # another leader ends the pause
+
+    def _on_written(
+        self,
+        partition: Partition,
+        batch: Batch,
+        entry: produce.PartitionProduceResponse,
+        base_offset: int,
+        append_time: int,
+    ) -> None:
+        if self._check_duplicates and may_be_duplicate(entry):  # until its end the batch is in flight
+            name = f"producer: duplicate check of {batch.place}"
+            self._client.spawn(self._check_duplicate, partition, batch, entry, name=name)
+        else:
+            self.deliver(partition, batch, base_offset, append_time)
 
     def deliver(self, partition: Partition, batch: Batch, base_offset: int, append_time: int) -> None:
         """Acknowledge a batch: wake the tasks that await its deliveries, free its buffer."""

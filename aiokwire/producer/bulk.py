@@ -224,5 +224,5 @@ def _checked(data: Iterable[object]) -> Iterable[pa.RecordBatch]:
 
     for batch in data:
         if not isinstance(batch, pa.RecordBatch):
-            raise InvalidArgument(f"data must give pyarrow RecordBatches, not {type(batch).__name__}")
+            raise InvalidArgument(f"data must yield pyarrow RecordBatches, not {type(batch).__name__}")
         yield batch

@@ -54,32 +54,34 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
     together."""
     allow_auto_create_topics: bool = True
     """Whether sending to an unknown topic may create it; the broker decides (`auto.create.topics.enable`). Brokers
-    before 0.11 create it whatever is asked."""
+    before 0.11 create it regardless of this option."""
     unknown_topic_timeout_ms: float = 10_000
     """How long brokers may answer that a topic does not exist until records for it fail."""
     max_in_flight_requests_per_connection: int = 5
-    """Produce requests on their way to one broker at a time."""
+    """The most Produce requests in flight to one broker."""
     enable_idempotence: bool | None = None
-    """No duplicates by retries, order kept with several batches in flight. None: where acks="all", at most five
-    requests are in flight, and the broker can; True: fail where it cannot."""
+    """Whether retries cause no duplicates, and order is kept with several batches in flight. None: if acks="all", at
+    most five requests are in flight, and the broker supports it; True: fail if the broker does not."""
     transactional_id: str | None = None
     """Makes the producer transactional: records are sent within `producer.transaction()`. The id names the instance
-    across restarts: a producer that starts with it fences the one before, and ends what that left open."""
+    across restarts: a producer that starts with it fences the previous one, and ends the transaction that one left
+    open."""
     transaction_timeout_ms: int = 60_000
     """How long a transaction may be open before the coordinator aborts it; also the limit of each delivery in it."""
     compression_type: Compression | str | int = Compression.NONE
     """The codec of batches: none, gzip, snappy, lz4 or zstd."""
     compression_level: int | None = None
-    """The codec's level; None is its usual one. snappy has none."""
+    """The codec's level; None: the codec's default. snappy has no levels."""
     partitioner: Partitioner | str = "default"
     """What chooses the partition of a record that names none: "default" (murmur2 of the key as in Java; without a key,
     sticky, spread by load), "round_robin", one of librdkafka's ("consistent_random", its default, "consistent",
     "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"; what they place at random is sticky here), or an object or
     function `(topic, key, value, partitions) -> int`."""
     key_serializer: Serializer[K] | None = None
-    """Makes bytes of each key, `(key)` or `(key, topic, headers)`, sync or async; without it, keys are bytes."""
+    """Converts each key to bytes: a function of `(key)` or `(key, topic, headers)`, sync or async; without it, keys are
+    bytes."""
     value_serializer: Serializer[V] | None = None
-    """Makes bytes of each value, in the same way; without it, values are bytes."""
+    """Converts each value to bytes, in the same way; without it, values are bytes."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,7 +112,9 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
             return
         require_type("transactional_id", self.transactional_id, str, "a str or None")
         if not self.transactional_id:
-            raise ConfigurationError("transactional_id must not be empty; None makes a producer without transactions")
+            raise ConfigurationError(
+                "transactional_id must not be empty; leave it out for a producer without transactions"
+            )
         if self.enable_idempotence is False:
             raise ConfigurationError("transactional_id needs idempotence: leave out enable_idempotence=False")
         self._check_idempotent("transactional_id")

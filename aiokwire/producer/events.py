@@ -131,26 +131,24 @@ class Watch:
         self._accumulator = accumulator
         self._line = line
         self._now = now
-        self._events = events
+        self.events = events
         self._full_since: float | None = None  # as reported
         self._throttled_until: dict[int, float] = {}  # as reported, by node
 
     def look(self) -> None:
         """Report whether the buffer is full. It is free again at half its size, so that the two
-        events do not alternate with every response."""
-        if not self._events.wanted:
-            return
+        events do not alternate with every response. Called while `events` are wanted."""
         waiting, used = len(self._line), self._accumulator.used
         if self._full_since is None:
             if waiting:
                 self._full_since = self._now()
-                self._events.publish(BufferFull(used, waiting))
+                self.events.publish(BufferFull(used, waiting))
         elif not waiting and used * 2 <= self._accumulator.limit:
-            self._events.publish(BufferFree(self._now() - self._full_since))
+            self.events.publish(BufferFree(self._now() - self._full_since))
             self._full_since = None
 
     def throttled(self, node_id: int, until: float, now: float) -> None:
         """Report that a broker's quota delays batches, once per throttle."""
-        if self._events.wanted and self._throttled_until.get(node_id, 0.0) < until:
+        if self.events.wanted and self._throttled_until.get(node_id, 0.0) < until:
             self._throttled_until[node_id] = until
-            self._events.publish(Throttled(node_id, until - now))
+            self.events.publish(Throttled(node_id, until - now))

@@ -48,7 +48,7 @@ def require_producer_id(answer: init_producer_id.InitProducerIdResponse) -> None
     """Raises: ProtocolViolation: a response without an error code has no producer id."""
     if answer.producer_id < 0 or answer.producer_epoch < 0:
         raise ProtocolViolation(
-            f"the broker answered InitProducerId with no error, producer id {answer.producer_id} and epoch "
+            f"the broker's response to InitProducerId has no error, producer id {answer.producer_id} and epoch "
             f"{answer.producer_epoch}"
         )
 
@@ -125,7 +125,7 @@ class Idempotence:
 
     def can_stamp(self, partition: Partition) -> bool:
         """Whether the partition can send a batch now; raises the epoch if it needs a new one."""
-        if self.ready and partition.needs_epoch and not partition.in_doubt:
+        if partition.needs_epoch and self.ready and not partition.in_doubt:
             self._raise_epoch(partition)
             if self.ready:
                 partition.restart_sequence()

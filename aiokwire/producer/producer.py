@@ -138,7 +138,7 @@ class Producer(Owner, Generic[K, V]):
             self._client.check_place()
         async with self._starting:  # a second call waits for the first
             if self._closed:
-                raise ClosedError(f"{REASON}: create another one")
+                raise ClosedError(f"{REASON}: create a new one")
             if self._started:
                 return
             with anyio.CancelScope() as self._start_scope:
@@ -476,7 +476,7 @@ class Producer(Owner, Generic[K, V]):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ClosedError(f"{REASON}: create another one")
+            raise ClosedError(f"{REASON}: create a new one")
         if not self._started:
             raise ClosedError("this producer was not started: use `async with`, or await start()")
         self._client.check()

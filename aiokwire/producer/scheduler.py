@@ -18,6 +18,7 @@ from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import Batch
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.batch_failures import expires_at
+from aiokwire.producer.events import Watch
 from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.sender import Sender
@@ -36,10 +37,10 @@ class BatchScheduler:
         new_sender: Callable[[int], Sender],
         refresh: Callable[[str, str], None],
         expire: Callable[[float], None],
-        on_pumped: Callable[[], None],
+        watch: Watch,
     ) -> None:
         """`linger` in seconds. `new_sender(node_id)` starts a sender. `refresh(topic, reason)`: a
-        partition has no leader; `expire(now)`: the timer fires; `on_pumped()` after each pump."""
+        partition has no leader; `expire(now)`: the timer fires; `watch` looks after each pump."""
         self._accumulator = accumulator
         self._idempotence = idempotence
         self._linger = linger
@@ -47,7 +48,7 @@ class BatchScheduler:
         self._new_sender = new_sender
         self._refresh = refresh
         self._expire = expire
-        self._on_pumped = on_pumped
+        self._watch = watch
         self._senders: dict[int, Sender] = {}
         # When the open batch of a partition was opened, oldest first. Not the batch: a finished one would stay alive
         # behind one that lingers.
@@ -66,7 +67,7 @@ class BatchScheduler:
         self._timer = LoopTimer(loop, self._on_timer)
 
     def end(self) -> None:
-        """Cancel the timer; no partition becomes ready any more."""
+        """Cancel the timer; no further partition becomes ready."""
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
@@ -128,7 +129,8 @@ class BatchScheduler:
         self._pump_senders()
         while self._due and self._seal_due():
             self._pump_senders()
-        self._on_pumped()
+        if self._watch.events.wanted:
+            self._watch.look()
 
     def _pump_senders(self) -> None:
         for sender in self._senders.values():

@@ -156,7 +156,10 @@ class Sender:
         self._now = parts.scheduler.loop.time
         self._config = config
         self._codec = config.codec
+        self._compresses = config.codec is not Compression.NONE
         self._acks = config.acknowledgements
+        self._expects_response = config.acknowledgements is not Acks.NONE
+        self._max_in_flight = config.max_in_flight_requests_per_connection
         self._transactional_id = config.transactional_id
         self._timeout = config.request_timeout
         self._connection: Connection | None = None
@@ -168,7 +171,7 @@ class Sender:
     @property
     def is_free(self) -> bool:
         """Whether it can send another request."""
-        return not self._busy and self.in_flight < self._config.max_in_flight_requests_per_connection
+        return not self._busy and self.in_flight < self._max_in_flight
 
     # --- at once ----------------------------------------------------------------------------------------------------
 
@@ -178,14 +181,14 @@ class Sender:
             return
         connection = self._connection
         if connection is None or not connection.ready or self._must_drain(connection):
-            if self._may_leave(most=1):
+            if self._may_leave(self._now(), most=1):
                 self._hand_over()
             return
-        while self.in_flight < self._config.max_in_flight_requests_per_connection:
+        while self.ready and self.in_flight < self._max_in_flight:
             load = self._plan(connection)
             if not load:
                 return
-            if any(self._wants_thread(batch) for _, batch in load):
+            if self._compresses and any(self._wants_thread(batch) for _, batch in load):
                 self._load = load
                 self._hand_over()
                 return
@@ -203,14 +206,14 @@ class Sender:
 
     def _must_drain(self, connection: Connection) -> bool:
         # Responses bound what is in flight; with acks=0 the socket's buffer does.
-        return self._acks is Acks.NONE and connection.write_paused
+        return not self._expects_response and connection.write_paused
 
-    def _may_leave(self, *, most: int) -> list[Partition]:
+    def _may_leave(self, now: float, *, most: int) -> list[Partition]:
         return planning.plan_request(
             self.ready,
-            self._now(),
+            now,
             idempotent=self._idempotence.enabled,
-            max_in_flight=self._config.max_in_flight_requests_per_connection,
+            max_in_flight=self._max_in_flight,
             max_bytes=MAX_REQUEST_BYTES,
             most=most,
         )
@@ -226,8 +229,8 @@ class Sender:
         for partition in [p for p in self.ready if not p.queue or p.leader != self.node_id]:
             del self.ready[partition]
         load: Load = []
-        for partition in self._may_leave(most=MOST_BATCHES):
-            if not idempotence.ready or (idempotence.enabled and not idempotence.can_stamp(partition)):
+        for partition in self._may_leave(now, most=MOST_BATCHES):
+            if idempotence.enabled and not idempotence.can_stamp(partition):
                 self._parts.want_producer_id()
                 continue
             load.append((partition, partition.take_next()))
@@ -237,7 +240,7 @@ class Sender:
         return load
 
     def _wants_thread(self, batch: Batch) -> bool:
-        return self._codec is not Compression.NONE and batch.data is None and batch.size >= planning.COMPRESS_IN_THREAD
+        return self._compresses and batch.data is None and batch.size >= planning.COMPRESS_IN_THREAD
 
     def _seal_and_send(self, connection: Connection, load: Load) -> None:
         sound = self._prepare(connection, load)
@@ -279,8 +282,8 @@ class Sender:
             try:
                 if self._codec is Compression.ZSTD and version < FIRST_VERSION_WITH_ZSTD:
                     raise UnsupportedVersion(
-                        f"node {self.node_id} serves Produce up to version {version}, zstd needs "
-                        f"{FIRST_VERSION_WITH_ZSTD}: choose another compression_type",
+                        f"node {self.node_id} supports Produce up to version {version}, but zstd needs "
+                        f"version {FIRST_VERSION_WITH_ZSTD}: choose another compression_type",
                         request="Produce",
                     )
                 if batch.magic != magic:
@@ -300,11 +303,11 @@ class Sender:
             return
         try:
             version, request = self._request(connection, load)
-            if self._acks is Acks.NONE:
+            if self._expects_response:
+                connection.send_for(Sending(self, load), request, version=version, timeout=self._timeout)
+            else:
                 written = connection.send(request, version=version, timeout=self._timeout, expect_response=False)
                 written.add_done_callback(functools.partial(self._on_written, load))
-            else:
-                connection.send_for(Sending(self, load), request, version=version, timeout=self._timeout)
         except UnsupportedVersion as error:
             for partition, batch in load:
                 self._results.give_up(partition, batch, error)
@@ -403,7 +406,7 @@ class Sender:
             if entry is None:
                 entry = by_partition.get((self._topics.topic_id(partition.topic), partition.index))
             if entry is None:
-                missing = ProtocolViolation(f"node {self.node_id} answered Produce without {batch.place}")
+                missing = ProtocolViolation(f"the Produce response of node {self.node_id} lacks {batch.place}")
                 self._results.retry(partition, batch, missing, refresh=True)
             else:
                 self._results.handle(self.node_id, partition, batch, entry)
@@ -436,7 +439,7 @@ class Sender:
         if self._must_drain(connection):
             await self._drained(connection)
             return
-        while self.in_flight < self._config.max_in_flight_requests_per_connection:
+        while self.in_flight < self._max_in_flight:
             load, self._load = self._load or self._plan(connection), []
             if not load:
                 return

@@ -29,6 +29,9 @@ cdef enum:
     MAX_SIZE = 0x7FFFFFFF
     MAX_VARINT_SIZE = 5
     UNLIMITED = 0x7FFFFFFF
+    MAX_TAGS = 1000  # of one struct; Kafka's messages have five at the most
+    SLICE = 0x3FFF  # elements (a bit mask), after which a long array lets other threads run
+    LARGE_COPY = 0x100000  # bytes, from which a copy lets other threads run
 
 
 cdef class PlainWriter:
@@ -361,7 +364,7 @@ cdef class PlainReader:
             raise InvalidArgument("a reader needs a contiguous buffer")
         self._open(view if view.itemsize == 1 and view.ndim == 1 else view.cast("B"))
         if not 0 <= position <= self._end:
-            raise ProtocolViolation(f"there is no byte {position} in a message of {self._end} bytes")
+            raise ProtocolViolation(f"position {position} is beyond the end of a message of {self._end} bytes")
         self._position = position
 
     cdef int _open(self, object view) except -1:
@@ -484,13 +487,24 @@ cdef class PlainReader:
         cdef Py_ssize_t size = self._checked(<int16_t> load16(self._take(2)))
         return None if size < 0 else self._text(size)
 
+    cdef bytes _copy(self, Py_ssize_t size):
+        cdef const uint8_t* content = self._take(size)
+        cdef bytes copy
+        cdef char* target
+        if size < LARGE_COPY:
+            return PyBytes_FromStringAndSize(<const char*> content, size)
+        copy = PyBytes_FromStringAndSize(NULL, size)
+        target = copy
+        with nogil:
+            memcpy(target, content, size)
+        return copy
+
     cpdef bytes bytes_(self):
-        cdef Py_ssize_t size = self._not_null(self._long_length())
-        return PyBytes_FromStringAndSize(<const char*> self._take(size), size)
+        return self._copy(self._not_null(self._long_length()))
 
     cpdef bytes nullable_bytes(self):
         cdef Py_ssize_t size = self._long_length()
-        return None if size < 0 else PyBytes_FromStringAndSize(<const char*> self._take(size), size)
+        return None if size < 0 else self._copy(size)
 
     cpdef object records(self):
         """A view of the buffer."""
@@ -516,35 +530,89 @@ cdef class PlainReader:
         """Stands before a struct that may be null."""
         return <int8_t> self._take(1)[0] >= 0
 
+    cdef list _int8s(self, Py_ssize_t length):
+        cdef list items = []
+        cdef Py_ssize_t index
+        for index in range(length):
+            if index & SLICE == SLICE:
+                let_others_run()
+            items.append(self.int8())
+        return items
+
+    cdef list _int16s(self, Py_ssize_t length):
+        cdef list items = []
+        cdef Py_ssize_t index
+        for index in range(length):
+            if index & SLICE == SLICE:
+                let_others_run()
+            items.append(self.int16())
+        return items
+
+    cdef list _int32s(self, Py_ssize_t length):
+        cdef list items = []
+        cdef Py_ssize_t index
+        for index in range(length):
+            if index & SLICE == SLICE:
+                let_others_run()
+            items.append(self.int32())
+        return items
+
+    cdef list _int64s(self, Py_ssize_t length):
+        cdef list items = []
+        cdef Py_ssize_t index
+        for index in range(length):
+            if index & SLICE == SLICE:
+                let_others_run()
+            items.append(self.int64())
+        return items
+
+    cdef list _strings(self, Py_ssize_t length):
+        cdef list items = []
+        cdef Py_ssize_t index
+        for index in range(length):
+            if index & SLICE == SLICE:
+                let_others_run()
+            items.append(self.string())
+        return items
+
+    cdef list _uuids(self, Py_ssize_t length):
+        cdef list items = []
+        cdef Py_ssize_t index
+        for index in range(length):
+            if index & SLICE == SLICE:
+                let_others_run()
+            items.append(self.uuid())
+        return items
+
     cpdef list int8s(self):
-        return [self.int8() for _ in range(self.array_length())]
+        return self._int8s(self.array_length())
 
     cpdef list int16s(self):
-        return [self.int16() for _ in range(self.array_length())]
+        return self._int16s(self.array_length())
 
     cpdef list int32s(self):
-        return [self.int32() for _ in range(self.array_length())]
+        return self._int32s(self.array_length())
 
     cpdef list int64s(self):
-        return [self.int64() for _ in range(self.array_length())]
+        return self._int64s(self.array_length())
 
     cpdef list strings(self):
-        return [self.string() for _ in range(self.array_length())]
+        return self._strings(self.array_length())
 
     cpdef list uuids(self):
-        return [self.uuid() for _ in range(self.array_length())]
+        return self._uuids(self.array_length())
 
     cpdef list nullable_int32s(self):
         cdef Py_ssize_t length = self._array(self._long_length())
-        return None if length < 0 else [self.int32() for _ in range(length)]
+        return None if length < 0 else self._int32s(length)
 
     cpdef list nullable_strings(self):
         cdef Py_ssize_t length = self._array(self._long_length())
-        return None if length < 0 else [self.string() for _ in range(length)]
+        return None if length < 0 else self._strings(length)
 
     cpdef list nullable_uuids(self):
         cdef Py_ssize_t length = self._array(self._long_length())
-        return None if length < 0 else [self.uuid() for _ in range(length)]
+        return None if length < 0 else self._uuids(length)
 
     cpdef tuple tags(self):
         """The tagged fields at the end of a struct, none of which it knows, as (tag, bytes)."""
@@ -578,7 +646,10 @@ cdef class CompactReader(PlainReader):
     """The encoding of flexible versions."""
 
     cdef Py_ssize_t _short_length(self) except -2:
-        return self._checked(<Py_ssize_t> self._varint() - 1)
+        cdef Py_ssize_t length = self._checked(<Py_ssize_t> self._varint() - 1)
+        if length > MAX_STRING_SIZE:  # as Java's client
+            raise ProtocolViolation(f"a string of {length} bytes before byte {self._position}, more than {MAX_STRING_SIZE}")
+        return length
 
     cdef Py_ssize_t _long_length(self) except -2:
         return self._checked(<Py_ssize_t> self._varint() - 1)
@@ -600,6 +671,8 @@ cdef class CompactReader(PlainReader):
             self._position += 1
             return ()
         count = self._array(self._checked(<Py_ssize_t> self._varint()))
+        if count > MAX_TAGS:
+            raise ProtocolViolation(f"{count} tagged fields before byte {self._position}, more than {MAX_TAGS}")
         fields = []
         for _ in range(count):
             tag = self._varint()
@@ -616,6 +689,13 @@ cdef class CompactReader(PlainReader):
             self._take(size)
             fields.append((tag, field))
         return fields
+
+
+cdef int let_others_run() except -1:
+    """Release the interpreter's lock: compiled loops do not do it by themselves."""
+    with nogil:
+        pass
+    return 0
 
 
 cdef inline void store32(uint8_t* out, uint32_t value) noexcept nogil:

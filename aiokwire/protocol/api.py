@@ -153,9 +153,9 @@ class Request(Message, Generic[R_co]):
         return ""
 
 
-def writer_for(versions: VersionRange, version: int, *, framed: bool = False) -> PlainWriter:
+def writer_for(versions: VersionRange, version: int) -> PlainWriter:
     """Return a writer for the encoding of `version`."""
-    return CompactWriter(framed) if version >= versions.flexible else PlainWriter(framed)
+    return CompactWriter() if version >= versions.flexible else PlainWriter()
 
 
 def reader_for(versions: VersionRange, version: int, data: Buffer, position: int = 0) -> PlainReader:

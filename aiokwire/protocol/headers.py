@@ -12,13 +12,16 @@ from typing import Final, NamedTuple, TypeVar
 
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ProtocolViolation, UnsupportedVersion
-from aiokwire.protocol._codec import CompactReader, PlainReader
-from aiokwire.protocol.api import Buffer, Request, Response, UnknownTags, reader_for, request_type, writer_for
+from aiokwire.protocol._codec import CompactReader, CompactWriter, PlainReader, PlainWriter
+from aiokwire.protocol.api import Buffer, Request, Response, UnknownTags, request_type
 from aiokwire.protocol.api_key import ApiKey
 
 R = TypeVar("R", bound=Response)
 
 MAX_HEADER_TAGS: Final = 100  # Kafka's own headers have none
+# Looking up an enum's member costs more than a comparison, and happens for every frame.
+_API_VERSIONS: Final = ApiKey.API_VERSIONS
+_CONTROLLED_SHUTDOWN: Final = ApiKey.CONTROLLED_SHUTDOWN
 
 
 class RequestHeader(NamedTuple):
@@ -42,11 +45,6 @@ def request_header_version(api_key: int, api_version: int) -> int:
     return 2 if api_version >= flexible else 1
 
 
-def response_header_version(response: type[Response], version: int) -> int:
-    """Return 0, or 1 with tagged fields."""
-    return 1 if version >= response.VERSIONS.flexible and response.API is not ApiKey.API_VERSIONS else 0
-
-
 def encode_request(
     request: Request, version: int, correlation_id: int, client_id: str | None, unknown_tags: UnknownTags = ()
 ) -> list[Buffer]:
@@ -57,12 +55,15 @@ def encode_request(
         UnsupportedVersion: the version does not exist, or lacks a field of the request.
         InvalidArgument: a value that the protocol cannot express.
     """
-    _check_version(type(request), version)
-    out = writer_for(request.VERSIONS, version, framed=True)
-    out.int16(request.API)
+    versions = request.VERSIONS
+    if not versions.min <= version <= versions.max:
+        raise _no_such_version(type(request), version)
+    api = request.API
+    out = CompactWriter(True) if version >= versions.flexible else PlainWriter(True)
+    out.int16(api)
     out.int16(version)
     out.int32(correlation_id)
-    if request_header_version(request.API, version) > 0:
+    if version or api is not _CONTROLLED_SHUTDOWN:
         out.plain_nullable_string(client_id)
         out.tags(unknown_tags)
     request.encode(out, version)
@@ -76,10 +77,13 @@ def encode_response(response: Response, version: int, correlation_id: int) -> li
     Raises:
         UnsupportedVersion: the version does not exist, or lacks a field of the response.
     """
-    _check_version(type(response), version)
-    out = writer_for(response.VERSIONS, version, framed=True)
+    versions = response.VERSIONS
+    if not versions.min <= version <= versions.max:
+        raise _no_such_version(type(response), version)
+    flexible = version >= versions.flexible
+    out = CompactWriter(True) if flexible else PlainWriter(True)
     out.int32(correlation_id)
-    if response_header_version(type(response), version) > 0:
+    if flexible and response.API is not _API_VERSIONS:
         out.tags(())
     response.encode(out, version)
     return out.chunks()
@@ -120,21 +124,26 @@ def decode_request(
     """
     header, position = decode_request_header(frame)
     kind = request_type(header.api_key)
-    _check_version(kind, header.api_version)
-    src = reader_for(kind.VERSIONS, header.api_version, frame, position)
+    versions, version = kind.VERSIONS, header.api_version
+    if not versions.min <= version <= versions.max:
+        raise _no_such_version(kind, version)
+    src = CompactReader(frame, position) if version >= versions.flexible else PlainReader(frame, position)
     if max_elements is not None:
         src.limit_elements(max_elements)
     try:
-        request = kind.decode(src, header.api_version)
+        request = kind.decode(src, version)
         if not trailing:
             src.end()
     except ProtocolViolation as error:
-        raise ProtocolViolation(f"{kind.__name__} version {header.api_version}: {error}") from None
+        raise ProtocolViolation(f"{kind.__name__} version {version}: {error}") from None
     return header, request
 
 
-def decode_response(frame: Buffer, response_type: type[R], version: int) -> R:
+def decode_response(frame: Buffer, response_type: type[R], version: int, *, max_elements: int | None = None) -> R:
     """Decode a response from a frame without its size, which begins with the correlation id.
+
+    `max_elements` bounds the elements of all its arrays together, which become Python objects
+    (default: unlimited).
 
     A broker that does not speak the version of an ApiVersions request answers in version 0,
     whatever was asked.
@@ -143,16 +152,22 @@ def decode_response(frame: Buffer, response_type: type[R], version: int) -> R:
         UnsupportedVersion: the version does not exist.
         ProtocolViolation: the bytes are no such response.
     """
-    _check_version(response_type, version)
-    src = reader_for(response_type.VERSIONS, version, frame)
+    versions = response_type.VERSIONS
+    if not versions.min <= version <= versions.max:
+        raise _no_such_version(response_type, version)
+    flexible = version >= versions.flexible
+    src = CompactReader(frame) if flexible else PlainReader(frame)
+    if max_elements is not None:
+        src.limit_elements(max_elements)
     try:
         src.int32()
-        if response_header_version(response_type, version) > 0:
+        if response_type.API is _API_VERSIONS:
+            if PlainReader(frame, 4).int16() == ErrorCode.UNSUPPORTED_VERSION:
+                version, src = 0, PlainReader(frame, 4)
+                if max_elements is not None:
+                    src.limit_elements(max_elements)
+        elif flexible:
             src.tags()
-        elif (
-            response_type.API is ApiKey.API_VERSIONS and PlainReader(frame, 4).int16() == ErrorCode.UNSUPPORTED_VERSION
-        ):
-            version, src = 0, PlainReader(frame, 4)
         response = response_type.decode(src, version)
         src.end()
     except ProtocolViolation as error:
@@ -160,9 +175,8 @@ def decode_response(frame: Buffer, response_type: type[R], version: int) -> R:
     return response
 
 
-def _check_version(kind: type[Request] | type[Response], version: int) -> None:
+def _no_such_version(kind: type[Request] | type[Response], version: int) -> UnsupportedVersion:
     versions = kind.VERSIONS
-    if not versions.min <= version <= versions.max:
-        raise UnsupportedVersion(
-            f"{kind.__name__} has versions {versions.min} to {versions.max}, not {version}", request=kind.__name__
-        )
+    return UnsupportedVersion(
+        f"{kind.__name__} has versions {versions.min} to {versions.max}, not {version}", request=kind.__name__
+    )

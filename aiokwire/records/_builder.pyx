@@ -296,7 +296,7 @@ cdef class BatchBuilder:
         if self.sealed:
             raise InvalidArgument("the batch is sealed already")
         if not self.count:
-            raise InvalidArgument("there is nothing to seal: the batch is empty")
+            raise InvalidArgument("an empty batch cannot be sealed")
         cdef int codec = int(compression)
         check_level(codec, level)
         cdef int attributes = codec | (8 if log_append_time is not None else 0)

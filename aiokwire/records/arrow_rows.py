@@ -39,7 +39,7 @@ def rows_of(batch: pa.RecordBatch) -> ArrowRows:
         if name not in COLUMNS:
             raise InvalidArgument(f"column {name!r} is not a field of a record: those are {', '.join(COLUMNS)}")
         if names.count(name) > 1:
-            raise InvalidArgument(f"there are {names.count(name)} columns {name!r}")
+            raise InvalidArgument(f"the data has {names.count(name)} columns named {name!r}: keep one")
     columns: dict[str, Any] = {}
     for name, array in zip(names, batch.columns, strict=True):
         plain = _plain(array)

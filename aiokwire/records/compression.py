@@ -12,7 +12,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from aiokwire.errors import ConfigurationError, CorruptRecord, InvalidArgument
 from aiokwire.records._hash import xxh32
@@ -30,6 +30,10 @@ _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 # The input size for the second and later parts of a stream: the libraries copy unread input, and thousands of tiny
 # parts must not each copy the rest. The first part, nearly always the only one, gets all input at once.
 _WINDOW = 4 << 10
+# The most output and input of one call: zlib joins the output of a call, and copies its unread input.
+_GZIP_STEP = 1 << 20
+_GZIP_WINDOW = 64 << 10
+_CODECS: Final = frozenset(Compression)
 _LEVELS = {
     Compression.GZIP: range(-1, 10),
     Compression.LZ4: range(1, 18),
@@ -51,7 +55,7 @@ def check_level(codec: int, level: int | None) -> None:
     Raises: InvalidArgument: for an unknown codec or a level that it does not have;
         ConfigurationError: when the codec's library is missing.
     """
-    if codec not in tuple(Compression):
+    if codec not in _CODECS:
         raise InvalidArgument(f"{codec} is not a compression codec: choose 0 to 4")
     if codec in _LIBRARIES:
         _library(_LIBRARIES[codec])
@@ -96,13 +100,15 @@ def decompress(codec: int, data: Buffer, limit: int = DEFAULT_LIMIT) -> bytes:
     reader = _READERS.get(codec)
     if reader is None:
         raise CorruptRecord(f"the compression codec {codec} is unknown")
+    failure: Exception
     try:
         return reader(view, limit)
-    except (CorruptRecord, ConfigurationError, MemoryError):
-        raise
+    except (CorruptRecord, ConfigurationError, MemoryError) as error:
+        failure = error
     except Exception as error:  # each library has its own classes, some a plain RuntimeError
-        name = Compression(codec).name.lower()
-        raise CorruptRecord(f"the {name} data is damaged: {error}") from error
+        failure = CorruptRecord(f"the {Compression(codec).name.lower()} data is damaged: {error}")
+        failure.__cause__ = error.with_traceback(None)
+    raise failure.with_traceback(None)  # the frames of the reader would keep its output as long as the error
 
 
 class TooLarge(CorruptRecord):
@@ -128,18 +134,22 @@ def _plain(view: memoryview, limit: int) -> bytes:
 
 def _gunzip(view: memoryview, limit: int) -> bytes:
     output = _Output(limit)
-    at, window = 0, len(view)
+    at, window = 0, _GZIP_WINDOW
     while True:
         unpacker = zlib.decompressobj(31)
         while not unpacker.eof:
-            chunk = view[at : at + window]
+            chunk: bytes | memoryview = unpacker.unconsumed_tail
             if not chunk:
-                raise CorruptRecord("the gzip data is cut off")
-            part = unpacker.decompress(chunk, output.room + 1)
+                chunk = view[at : at + window]
+                at += len(chunk)
+            part = unpacker.decompress(chunk, min(_GZIP_STEP, output.room + 1))
             if len(part) > output.room:
                 raise _too_large(limit)
-            output.add(part)
-            at += len(chunk) - len(unpacker.unused_data)
+            if part:
+                output.add(part)
+            elif not len(chunk) and not unpacker.eof:
+                raise CorruptRecord("the gzip data is cut off")
+        at -= len(unpacker.unused_data)
         if at == len(view):
             return output.joined()
         window = _WINDOW

@@ -37,7 +37,7 @@ def convert(
     Raises: CorruptRecord: for damaged bytes or a cut batch; InvalidArgument: for an unknown format.
     """
     if to_magic not in (0, 1, 2):
-        raise InvalidArgument(f"there is no message format {to_magic}")
+        raise InvalidArgument(f"message format {to_magic} is unknown: choose 0, 1 or 2")
     batches = scan_batches(data, check_crcs=True, max_decompressed=max_decompressed)
     end = batches[-1].position + batches[-1].size if batches else 0
     if end != memoryview(data).nbytes:

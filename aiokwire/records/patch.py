@@ -69,7 +69,7 @@ def set_max_timestamp(buffer: WritableBuffer, timestamp: int) -> None:
     """
     batches = _batches(buffer)
     if len(batches) != 1:
-        raise InvalidArgument(f"one batch has one greatest timestamp; these are {len(batches)}")
+        raise InvalidArgument(f"the greatest timestamp of one batch can be set, not of {len(batches)}")
     struct.pack_into(">q", buffer, batches[0].position + 35, timestamp)
     _seal_again(buffer, batches[0])
 
@@ -81,6 +81,6 @@ def set_producer_state(buffer: WritableBuffer, producer_id: int, producer_epoch:
     """
     batches = _batches(buffer)
     if len(batches) != 1:
-        raise InvalidArgument(f"one batch has one first sequence number; these are {len(batches)}")
+        raise InvalidArgument(f"the producer state of one batch can be set, not of {len(batches)}")
     struct.pack_into(">qhi", buffer, batches[0].position + 43, producer_id, producer_epoch, base_sequence)
     _seal_again(buffer, batches[0])

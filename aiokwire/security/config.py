@@ -48,7 +48,7 @@ class SecurityConfig:
     """How brokers are reached: "PLAINTEXT", "SSL" (TLS), "SASL_PLAINTEXT" (login without TLS) or "SASL_SSL" (login over
     TLS)."""
     ssl_context: ssl.SSLContext | None = None
-    """A context of your own; it replaces all other ssl options, except for `ssl_check_hostname`, which it has."""
+    """A context of your own; it replaces all other ssl options, and its own `check_hostname` applies."""
     ssl_truststore_location: str | None = None
     """The file with the certificates of the authorities (CA) that sign the brokers' certificates: PEM, or PKCS12 with
     `ssl_truststore_type`. Without it the system's authorities are trusted."""
@@ -81,7 +81,7 @@ class SecurityConfig:
     """"https": a broker's certificate must name its host. "": it need not, which lets another server with a certificate
     of the same authority impersonate the broker."""
     ssl_check_hostname: bool | None = None
-    """Another spelling of it: True is "https", False is ""."""
+    """Another spelling of `ssl_endpoint_identification_algorithm`: True is "https", False is ""."""
     ssl_enabled_protocols: str | Sequence[str] | None = None
     """The versions of TLS: "TLSv1.2,TLSv1.3" or one of them. None: both."""
     ssl_cipher_suites: str | Sequence[str] | None = None
@@ -104,7 +104,7 @@ class SecurityConfig:
     sasl_password: Password | None = None
     """Another name of `sasl_plain_password`."""
     sasl_credentials_provider: CredentialsProvider | None = None
-    """A plain or async function that returns (user, password), called at each login: passwords that change."""
+    """A plain or async function that returns (user, password), called at each login, for passwords that change."""
     sasl_oauth_token_provider: TokenProvider | None = None
     """For OAUTHBEARER: a plain or async function, or an object with `token()`, that returns the token: a str,
     (str, seconds since the epoch at which it expires), or an `OAuthToken`."""
@@ -115,9 +115,9 @@ class SecurityConfig:
     sasl_oauthbearer_client_credentials_client_secret: str | Secret | None = None
     """The client secret for the token endpoint."""
     sasl_oauthbearer_scope: str | None = None
-    """The scope that the token endpoint is asked for."""
+    """The scope to request from the token endpoint."""
     sasl_oauthbearer_header_urlencode: bool = False
-    """Whether the client id and secret are URL-encoded for the token endpoint, as RFC 6749 has it and some require."""
+    """Whether the client id and secret are URL-encoded, as RFC 6749 specifies and some token endpoints require."""
     sasl_oauthbearer_grant: str = "client_credentials"
     """"client_credentials", or "jwt-bearer": a signed assertion in place of the client secret (KIP-1139)."""
     sasl_oauthbearer_assertion_file: str | None = None

@@ -131,7 +131,7 @@ class Shared(Generic[T]):
         if not self._has_failed:
             self._has_failed = True
             logger.warning(
-                "%s cannot be refreshed: %s; the current one expires in %.0f s and is used until then, and new logins "
+                "%s cannot be refreshed: %s; the current one expires in %.0f s and is used until then; new logins "
                 "try again every %.0f s",
                 *(self._what, error, previous.expires_at - now, RETRY_INTERVAL),
             )
@@ -159,7 +159,7 @@ class _Flight(Generic[T]):
             try:
                 loop.call_soon_threadsafe(landed.set)
             except RuntimeError:  # that loop is closed, with its waiting caller
-                logger.debug("a loop that waited for credentials is closed")
+                logger.debug("an event loop was closed while a task on it waited for credentials")
 
 
 class Provider(Generic[T]):

@@ -34,7 +34,7 @@ _ADVICE: Final = (
     ),
     (
         r"server \S* ?not found",
-        "the KDC does not know the broker's principal: check sasl_kerberos_service_name and the broker's host name, or "
+        "the realm has no such service principal: check sasl_kerberos_service_name and the broker's host name, or "
         "set sasl_kerberos_domain_name",
     ),
     (
@@ -42,10 +42,7 @@ _ADVICE: Final = (
         "the clocks of this host, the KDC and the broker differ by more than 5 minutes: synchronize them (NTP)",
     ),
     (r"expired", "the ticket has expired: run kinit, or set sasl_kerberos_keytab, which renews it"),
-    (
-        r"client \S* ?not found",
-        "the KDC does not know the client's principal: check sasl_kerberos_principal",
-    ),
+    (r"client \S* ?not found", "the realm has no such client principal: check sasl_kerberos_principal"),
     (
         r"keytab|key table",
         "the keytab cannot be used: check its path, its permissions, and with `klist -k` that it has the principal",

@@ -71,10 +71,10 @@ def _call(password: Callable[[], str | Secret]) -> Secret:
     try:
         text = password()
     except Exception as error:
-        raise ConfigurationError(f"the function of the password failed with {error!r}") from error
+        raise ConfigurationError(f"the password function failed with {error!r}") from error
     if not isinstance(text, str | Secret):
         raise ConfigurationError(
-            f"the function of the password returned a {type(text).__name__}: it must return a str, and not be async"
+            f"the password function returned a {type(text).__name__}: it must return a str, and not be async"
         )
     return Secret(text)
 

@@ -239,7 +239,7 @@ def check_times(token: OAuthToken, now: float) -> None:
     starts = time_of(unverified_claims(token.value), "nbf")
     if starts is not None and starts > now + MAX_SKEW:
         raise AuthenticationFailed(
-            f"the OAuth token becomes valid in {starts - now:.0f} s only: the clock of this host or of the token's "
+            f"the OAuth token is not valid for another {starts - now:.0f} s: the clock of this host or of the token's "
             "issuer is wrong"
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 import math
 import random
 from collections.abc import Callable
@@ -24,6 +25,9 @@ from aiokwire.threads import run_in_thread
 
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 RETRIED: Final = frozenset({408, 425, 429})  # with all of 5xx
+SHORTEST_REQUEST: Final = 0.1  # seconds, even near the caller's deadline
+
+logger = logging.getLogger(__name__)
 
 NewForm = Callable[[], tuple[dict[str, str], dict[str, str]]]
 
@@ -42,9 +46,12 @@ class TokenEndpoint:
         self._retry_initial = config.sasl_login_retry_backoff_ms / 1000
         self._retry_max = config.sasl_login_retry_backoff_max_ms / 1000
         self._rng = rng or random.Random()
+        self._has_warned = False  # since the last token: one log line per incident
 
     async def token(self) -> OAuthToken:
         """Request a token; retry what may pass, in total for `sasl_login_retry_backoff_max_ms`.
+
+        It ends before the caller's deadline, whose error would not name the cause.
 
         Raises:
             AuthenticationFailed: the provider refuses the client.
@@ -52,23 +59,39 @@ class TokenEndpoint:
         """
         backoff = Backoff(self._retry_initial, self._retry_max, rng=self._rng)
         started = anyio.current_time()
+        end = min(started + self._retry_max, anyio.current_effective_deadline())
         while True:
             try:
-                return await run_in_thread(self._request)
+                token = await run_in_thread(self._request, self._limited(anyio.current_effective_deadline()))
             except ConnectionFailed as error:
-                delay = backoff.next()
-                elapsed = anyio.current_time() - started
-                if elapsed + delay > self._retry_max:
-                    raise ConnectionFailed(
-                        f"no OAuth token after {backoff.attempts} attempts in {elapsed:.1f} s: {error}", stage="sasl"
-                    ) from error
+                delay, now = backoff.next(), anyio.current_time()
+                if now + delay >= end:
+                    reason = f"no OAuth token after {backoff.attempts} attempts in {now - started:.1f} s: {error}"
+                    raise ConnectionFailed(reason, stage="sasl", is_logged=self._has_warned) from error
+                self._warn(error, end - now)
+            else:
+                self._has_warned = False
+                return token
             await anyio.sleep(delay)
 
-    def _request(self) -> OAuthToken:
+    def _limited(self, deadline: float) -> HttpOptions:
+        """Return the limits of a request that the caller waits for until `deadline`."""
+        left = max(deadline - anyio.current_time(), SHORTEST_REQUEST)
+        options = self._options
+        return options._replace(
+            connect_timeout=min(options.connect_timeout, left), read_timeout=min(options.read_timeout, left)
+        )
+
+    def _warn(self, error: ConnectionFailed, left: float) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            logger.warning("no OAuth token yet, trying again for up to %.1f s: %s", left, error)
+
+    def _request(self, options: HttpOptions) -> OAuthToken:
         """Send one request; blocks."""
         form, headers = self._form()
         headers |= {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-        response = request("POST", self._url, headers=headers, body=urlencode(form).encode(), options=self._options)
+        response = request("POST", self._url, headers=headers, body=urlencode(form).encode(), options=options)
         if response.status != 200:
             raise _failure(self._url, response)
         return token_of(response, self._url)

@@ -7,7 +7,7 @@ from a seed. Code that needs reproducible runs accepts them as arguments.
 from __future__ import annotations
 
 import base64
-import secrets
+import os
 from typing import Final
 
 from aiokwire.errors import ConfigurationError
@@ -66,7 +66,7 @@ class SecretBytes(bytes):
 
 def random_bytes(count: int) -> bytes:
     """Return random bytes that cannot be predicted, for salts and keys."""
-    return secrets.token_bytes(count)
+    return os.urandom(count)
 
 
 def random_text(count: int) -> str:

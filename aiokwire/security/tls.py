@@ -318,7 +318,7 @@ class _Contexts:
                 self._logged = text
                 logger.error(
                     "the changed TLS files cannot be used: %s; new connections use the previous ones; correct the "
-                    "file, it is read again within %g s",
+                    "file: it is read again within %g s",
                     text,
                     self._check_ms / 1000,
                 )
@@ -449,7 +449,7 @@ def _own_key_pair(options: TlsOptions) -> KeyPair | None:
         if value
     ]
     if len(given) > 1:
-        raise ConfigurationError(f"set one of {', '.join(given)}: each of them is the own certificate")
+        raise ConfigurationError(f"set one of {', '.join(given)}: each of them sets the certificate of this side")
     if options.certfile:
         return read_key_pair(options.certfile, options.keyfile, options.key_password)
     if options.keyfile:

@@ -78,7 +78,7 @@ def explain_tls_error(
         return _closed(has_certificate)
     if isinstance(error, ssl.SSLError):
         return _explain_alert(_reason(error), str(error), has_certificate)
-    if isinstance(error, TimeoutError) or "SSL handshake is taking longer" in str(error):
+    if isinstance(error, TimeoutError | ConnectionAbortedError):
         return (
             "the TLS handshake was not answered in time: the port may expect plaintext (set "
             "security_protocol=PLAINTEXT or SASL_PLAINTEXT), or the broker is overloaded"

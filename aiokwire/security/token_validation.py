@@ -214,7 +214,7 @@ class TokenValidator:
             if name in claims and (starts is None or starts - self._clock_skew > now):
                 raise AuthenticationFailed(f"the token is not valid yet (claim {name}): check the clocks")
         if self._issuer and claims.get("iss") != self._issuer:
-            raise AuthenticationFailed("the token is of another issuer")
+            raise AuthenticationFailed("the token has another issuer")
         if self._audience and not self._audience & set(_texts(claims.get("aud"))):
             raise AuthenticationFailed("the token is for another audience")
         if self._scope and self._scope not in _texts(claims.get(self._scope_claim), separator=" "):

@@ -5,6 +5,7 @@ Used by `options`. A job written for spark-sql-kafka can keep them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -27,6 +28,19 @@ _REFUSED: Final = {
     "on.deserialization.error": "keys and values are bytes: the option mode is for those that cannot be decoded",
     "transactional.id": "exactly-once delivery generates its own: see delivery and sink.id",
 }
+_TOKENS: Final = (
+    "set kafka.sasl.oauthbearer.token.endpoint.url, with a client id and secret or a signed assertion; in AWS set "
+    "kafka.sasl.mechanism=AWS_MSK_IAM"
+)
+# Python objects, with what to set in their place: Spark's options are text.
+_OBJECTS: Final = {
+    "oauth.cb": _TOKENS,
+    "sasl.oauth.token.provider": _TOKENS,
+    "sasl.credentials.provider": "set kafka.sasl.jaas.config, in which ${file:PATH:KEY} is replaced",
+    "sasl.client.factory": "mechanisms of your own are for programs without Spark",
+    "ssl.context": "set kafka.ssl.truststore.location and kafka.ssl.keystore.location",
+}
+_TEXT_OF_OBJECT: Final = re.compile(r"<.+ at 0x[0-9a-f]+>", re.DOTALL)
 
 
 def client_options(options: Mapping[str, str], config: type[ConfigT], defaults: Mapping[str, Any]) -> ConfigT:
@@ -39,14 +53,27 @@ def client_options(options: Mapping[str, str], config: type[ConfigT], defaults: 
         if not name.startswith(PREFIX):
             continue
         java = name.removeprefix(PREFIX)
-        if java in _REFUSED:
-            raise ConfigurationError(f"{name} cannot be set: {_REFUSED[java]}")
+        _refuse(name, java.replace("_", "."), text)
         given[java] = text.strip()
     if "bootstrap.servers" not in given:
         raise ConfigurationError("kafka.bootstrap.servers must be set: host:port of one broker or more")
     named = {java.replace(".", "_") for java in given}
     others = {name: value for name, value in defaults.items() if name not in named}
     return config.from_dict(given, prefix=PREFIX, **others)
+
+
+def _refuse(name: str, java: str, text: str) -> None:
+    if java in _REFUSED:
+        raise ConfigurationError(f"{name} cannot be set: {_REFUSED[java]}")
+    if java in _OBJECTS:
+        raise ConfigurationError(
+            f"{name} cannot be set: it is a Python object, and Spark passes options as text: {_OBJECTS[java]}"
+        )
+    if _TEXT_OF_OBJECT.fullmatch(text.strip()):
+        raise ConfigurationError(
+            f"{name} was given a Python object, of which Spark passes only the text: give a string; "
+            "${file:PATH:KEY} and ${env:NAME} are replaced"
+        )
 
 
 def parse_bool(name: str, text: str) -> bool:

@@ -384,7 +384,7 @@ def _decoding(given: _Given) -> Decoding:
     if dead and plain:
         raise ConfigurationError("deadLetterTopic needs key.format or value.format: bytes are never corrupt")
     if dead and mode is Mode.FAILFAST:
-        raise ConfigurationError("deadLetterTopic needs mode=permissive or dropmalformed: failfast ends with the first")
+        raise ConfigurationError("deadLetterTopic needs mode=permissive or dropmalformed: failfast stops at the first")
     return Decoding(key, value, mode, bad, dead)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,6 +18,7 @@ from aiokwire.admin import (
     AclResourceType,
     Admin,
     ClientQuotaEntity,
+    NewTopic,
     PatternType,
     QuotaName,
     ScramCredentialDeletion,
@@ -305,3 +308,43 @@ def test_a_filter_fails_if_one_of_its_acls_cannot_be_deleted() -> None:
 def test_an_acl_that_cannot_be_created_is_refused_here(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
         create_request([dataclasses.replace(READ, **changes)])
+
+
+# --- topics under a quota (KIP-599) -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def throttled() -> AsyncIterator[Admin]:
+    """An admin client that has used up its quota: a partition each 200 ms, none for a second."""
+    async with (
+        Broker(controller_quota_window_num=2, topics={"old": 1}) as broker,
+        Admin(broker.bootstrap_servers) as it,
+    ):
+        quota = {ClientQuotaEntity(client_id=QuotaName.DEFAULT): {"controller_mutation_rate": 5.0}}
+        (await it.alter_client_quotas(quota)).check()
+        await it.create_topic("first", 15)
+        yield it
+
+
+async def test_topics_that_a_quota_refuses_are_created_after_the_throttle_time(throttled: Admin) -> None:
+    began = asyncio.get_running_loop().time()
+    done = await throttled.create_topics([NewTopic("first", 1), NewTopic("second", 1), NewTopic("third", 12)])
+    assert set(done.succeeded) == {"second", "third"}
+    assert {name: error.code for name, error in done.errors.items()} == {"first": ErrorCode.TOPIC_ALREADY_EXISTS}
+    assert asyncio.get_running_loop().time() - began > 0.5
+    assert {"second", "third"} <= {topic.name for topic in await throttled.list_topics()}
+
+
+async def test_partitions_are_added_and_topics_deleted_after_the_throttle_time(throttled: Admin) -> None:
+    assert (await throttled.create_partitions({"old": 12})).check() == {"old": 12}
+    await throttled.delete_topic("old")
+    assert [topic.name for topic in await throttled.list_topics()] == ["first"]
+
+
+async def test_a_quota_that_outlasts_the_timeout_is_the_error_at_once(throttled: Admin) -> None:
+    began = asyncio.get_running_loop().time()
+    done = await throttled.create_topics([NewTopic("second", 1)], timeout=0.6)
+    assert asyncio.get_running_loop().time() - began < 0.5
+    error = done.errors["second"]
+    assert error.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert re.search(r"the quota allows it in \d+\.\d s, after the timeout", str(error))

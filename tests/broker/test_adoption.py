@@ -189,7 +189,7 @@ async def test_a_config_that_this_broker_does_not_have_is_logged_and_left_out(ca
     kafka.write_partition(storage, "a-0", A, 3, LONG_AGO)
     async with _running(storage) as state:
         assert _configs(state) == {"a": {"retention.ms": "-1"}}
-    assert "future.config=1 from Kafka is not adopted" in caplog.text
+    assert "future.config=1, set in Kafka, was not adopted" in caplog.text
 
 
 # --- the metadata log itself ------------------------------------------------------------------------------------------

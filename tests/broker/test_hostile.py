@@ -12,12 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiokwire.broker.configs import BrokerConfigs
-from aiokwire.broker.dispatch import APIS, Api, CloseConnection, Origin, read_call
+from aiokwire.broker.dispatch import APIS, MESSAGE_LENGTH, Api, CloseConnection, Origin, read_call
 from aiokwire.broker.log import MemoryStorage
 from aiokwire.broker.state import BrokerState
+from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ProtocolViolation
 from aiokwire.protocol import ApiKey, encode_request, encode_response, request_type
-from tests.broker.raw import batch, fetch_request, produce_request
+from aiokwire.protocol.messages import alter_client_quotas
+from tests.broker.raw import RawClient, batch, fetch_request, produce_request
 
 HEADER = 8
 
@@ -119,3 +121,15 @@ def test_a_request_of_ten_thousand_partitions_is_served(state: BrokerState) -> N
     frame = bytearray(b"".join(encode_request(request, 12, 1, "c"))[4:])
     call, _ = read_call(state, frame, Origin(connection_id=1))
     assert call.api == ApiKey.FETCH
+
+
+async def test_an_error_that_repeats_long_names_is_answered_with_a_part_of_them(client: RawClient) -> None:
+    names = [alter_client_quotas.EntityData(entity_type=letter * 30_000, entity_name="t") for letter in "ab"]
+    request = alter_client_quotas.AlterClientQuotasRequest(
+        entries=[alter_client_quotas.AlterClientQuotasRequestEntryData(entity=names)]
+    )
+    (entry,) = (await client.ask(request, 1)).entries
+    assert entry.error_code == ErrorCode.INVALID_REQUEST
+    assert entry.error_message is not None
+    assert "a quota is for" in entry.error_message
+    assert len(entry.error_message) == MESSAGE_LENGTH

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 
 import anyio
@@ -133,4 +134,22 @@ async def test_connections_of_an_address_are_limited(
             except (ConnectionError, EOFError):
                 await another.close()
         for client in (*clients, refused, another):
+            await client.close()
+
+
+async def test_large_requests_that_wait_for_memory_take_none() -> None:
+    """Each took its whole size of address space, 2,000 of them 200 GB."""
+    async with Broker(topics={"t": 1}, queued_max_request_bytes=1) as broker:
+        clients = [await RawClient.connect(broker) for _ in range(40)]
+        tracemalloc.start()
+        try:
+            for client in clients:
+                client.writer.write((90 << 20).to_bytes(4, "big") + bytes(24))
+            for client in clients[1:]:
+                await client.writer.drain()
+            await _until(lambda: broker.state.request_memory.waiting == len(clients) - 1)
+            assert tracemalloc.get_traced_memory()[1] < 2 * (90 << 20)
+        finally:
+            tracemalloc.stop()
+        for client in clients:
             await client.close()

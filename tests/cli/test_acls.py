@@ -236,7 +236,7 @@ def test_tokens_are_created_listed_renewed_and_expired(act: Run) -> None:
     assert act("tokens", "expire", token_id, answer="n\n").exit_code == 1
     assert "expires at 20" in act("tokens", "expire", "--yes", "--period", "1h", token_id).stdout
     assert act("tokens", "expire", "--yes", token_id).stdout == f"{token_id} expires now\n"
-    assert "there is no token" in act("tokens", "expire", "--yes", token_id).stderr
+    assert "does not exist, or is not one that you own" in act("tokens", "expire", "--yes", token_id).stderr
     assert act("tokens", "list").stdout.splitlines()[1:] == []
 
 

@@ -238,7 +238,7 @@ async def test_close_ends_a_start_that_is_under_way(free_port: int) -> None:
             for _ in range(10):
                 await anyio.lowlevel.checkpoint()
             await client.close()
-    assert ended == ["this client was closed; make a new one"]
+    assert ended == ["this client was closed; create a new one"]
 
 
 async def test_a_failed_start_leaves_nothing_open(clusters: Clusters) -> None:
@@ -349,7 +349,7 @@ async def test_use_after_a_fork_is_refused(clusters: Clusters, monkeypatch: pyte
     async with clusters() as cluster, client_of(cluster) as client:
         with monkeypatch.context() as patch:
             patch.setattr(os, "getpid", lambda: -1)
-            with pytest.raises(ClosedError, match="after forking"):
+            with pytest.raises(ClosedError, match="after the fork"):
                 await client.request(ASK)
             await client.close()
         assert (await client.request(ASK)).controller_id == 1, "the parent's client is not touched by its fork"

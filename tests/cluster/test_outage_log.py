@@ -101,7 +101,7 @@ async def test_each_client_logs_one_warning_per_outage(tmp_path: Path, logged: L
                 await read_one(consumer)
                 for client in ("writing", "reading"):
                     assert len(logged(logging.WARNING, f"client {client!r}: no connection to node 1 at")) == outage
-                    assert len(logged(logging.INFO, f"client {client!r}: connected to node 1 at")) == outage
+                    assert len(logged(logging.INFO, f"client {client!r}: reconnected to node 1 at")) == outage
                 assert len(logged(logging.WARNING)) == 2 * outage
                 if outage == 2:
                     await stack.aclose()
@@ -171,8 +171,8 @@ async def test_the_lines_of_an_outage_name_client_address_cause_and_duration(tmp
     [lost] = logged(logging.WARNING, "client 'writing'")
     assert lost.startswith(f"client 'writing': no connection to {node}, reconnecting with backoff: ")
     assert lost.endswith("Connection refused")
-    [found] = logged(logging.INFO, "client 'writing': connected")
-    assert re.fullmatch(rf"client 'writing': connected to {node} again after \d+\.\d s", found)
+    [found] = logged(logging.INFO, "client 'writing': reconnected")
+    assert re.fullmatch(rf"client 'writing': reconnected to {node} after \d+\.\d s", found)
 
 
 async def test_a_broker_that_closes_each_connection_without_a_response_is_logged_once(

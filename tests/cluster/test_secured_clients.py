@@ -67,6 +67,27 @@ async def change_password(broker: Broker, password: str) -> None:
 # --- the start --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("timeout_ms", [0, 400, 1500])
+async def test_a_start_without_a_token_endpoint_names_it(
+    timeout_ms: int, free_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with new_broker(Listener(protocol="SASL_PLAINTEXT", allow_unsecured_tokens=True)) as broker:
+        client = aiokwire.Admin(
+            broker.bootstrap_servers,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauthbearer_token_endpoint_url=f"http://127.0.0.1:{free_port}/token",
+            sasl_oauthbearer_client_credentials_client_id="app",
+            sasl_oauthbearer_client_credentials_client_secret="app-secret",
+            socket_connection_setup_timeout_ms=1000,
+            bootstrap_timeout_ms=timeout_ms,
+        )
+        with pytest.raises(ConnectionFailed, match=rf"no OAuth token after .*:{free_port}/token: .*refused"):
+            await client.start()
+    (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("aiokwire.")]
+    assert "no OAuth token yet, trying again for up to" in line
+
+
 async def test_a_wrong_password_ends_the_start_at_once(caplog: pytest.LogCaptureFixture) -> None:
     async with new_broker() as broker:
         twice = [broker.bootstrap_servers, broker.bootstrap_servers.replace("127.0.0.1", "localhost")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,20 @@ def test_a_large_frame_is_read_straight_into_a_buffer_of_its_exact_size() -> Non
     rest[:] = body[len(first) - 4 :]
     source.buffer_updated(len(rest))
     assert frames == [body]
+
+
+def test_a_large_frame_takes_memory_when_its_next_bytes_are_read() -> None:
+    source, frames = reader(max_size=1 << 26)
+    tracemalloc.start()
+    try:
+        source.feed((1 << 26).to_bytes(4, "big") + b"abcd")
+        assert source.in_frame
+        assert source.frame_size == 1 << 26
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    source.feed(bytes((1 << 26) - 4))
+    assert [frame[:6] for frame in frames] == [b"abcd\0\0"]
 
 
 def test_each_frame_is_a_buffer_of_its_own() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import ConnectionFailed, InvalidRequestError, UnsupportedVersion
+from aiokwire.errors import ConnectionFailed, InvalidRequestError, ProtocolViolation, UnsupportedVersion
 from aiokwire.net import Address, ApiVersions, Connection, ConnectionConfig
 from aiokwire.net.handshake import Offered
 from aiokwire.net.states import ConnectionState
@@ -305,3 +305,15 @@ def test_unstable_versions_are_not_used_by_themselves() -> None:
     newest = versions.pick(join_group.JoinGroupRequest)
     unstable = join_group.JoinGroupRequest.UNSTABLE_FROM
     assert newest == (join_group.JoinGroupRequest.VERSIONS.max if unstable is None else unstable - 1)
+
+
+async def test_versions_of_millions_of_apis_are_refused(serve: Serve) -> None:
+    async def script(talk: Any) -> None:
+        header, _ = await talk.read()
+        answer = header.correlation_id.to_bytes(4, "big") + b"\0\0" + b"\x81\x89\x7a" + bytes(3_000_000)
+        talk.writer.write(len(answer).to_bytes(4, "big") + answer)
+        await talk.until_closed()
+
+    async with serve(script) as address:
+        with pytest.raises(ProtocolViolation, match="array of 2000000 elements"):
+            await connected(address)

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
 from aiokwire.cluster import ClientConfig
 from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError, ProtocolViolation
 from aiokwire.net import Address, Connection, ConnectionConfig
-from aiokwire.net.framing import TLS_SCRATCH
 from aiokwire.net.states import ConnectionState
-from aiokwire.net.wire import Wire
-from aiokwire.net.writing import JOIN_BELOW, TLS_RECORD, join_for_tls
+from aiokwire.net.tls import AHEAD, TURN, WRITE, TlsTransport
+from aiokwire.net.writing import JOIN_BELOW
 from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import metadata, produce
 from aiokwire.security import ClientSecurity
@@ -203,6 +203,25 @@ async def test_a_missing_client_certificate_is_the_likely_cause_of_a_hang_up(ser
     assert "requires a certificate of the client (set ssl_keystore_location)" in str(error)
 
 
+async def test_a_server_sends_its_alert_before_it_closes() -> None:
+    """Although the first request of the client may have come, and is not read."""
+    loop = asyncio.get_running_loop()
+    context = server_context(requires_certificate=True)
+    accepted: list[TlsTransport] = []
+
+    def accept() -> TlsTransport:
+        accepted.append(TlsTransport(asyncio.BufferedProtocol(), context, server_side=True))
+        return accepted[-1]
+
+    server = await loop.create_server(accept, "127.0.0.1", 0)
+    async with server:
+        error = await refused(Address(*server.sockets[0].getsockname()))
+        with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
+            await accepted[0].shake_hands(5)
+    assert isinstance(error, AuthenticationFailed)
+    assert "TLSV13_ALERT_CERTIFICATE_REQUIRED: it requires a certificate of the client" in str(error)
+
+
 async def test_a_port_without_tls_is_named_as_the_cause(serve: Serve) -> None:
     """A plaintext broker reads the client's greeting as a frame of 369 MB, and hangs up."""
 
@@ -283,15 +302,6 @@ def big_produce(records: Any) -> produce.ProduceRequest:
     return produce.ProduceRequest(acks=0, timeout_ms=1, topic_data=[topic])
 
 
-def test_the_head_of_a_large_message_shares_its_tls_record_with_the_body() -> None:
-    large = bytes(range(256)) * (JOIN_BELOW // 128)
-    pieces = join_for_tls([b"head", large, b"between", large, b"tail"])
-    assert [len(piece) % TLS_RECORD for piece in pieces[:1]] == [0]
-    assert b"".join(pieces) == b"head" + large + b"between" + large + b"tail"
-    assert isinstance(pieces[1], memoryview)
-    assert pieces[1].obj is large, "the body is not copied"
-
-
 async def test_large_requests_arrive_unchanged(serve: Serve, trusted: ssl.SSLContext) -> None:
     received: list[bytes] = []
 
@@ -349,6 +359,69 @@ async def test_a_buffer_is_not_reused_while_the_transport_holds_it(serve: Serve,
     assert [set(body) for body in received] == [{number + 1} for number in range(8)]
 
 
+async def test_what_a_slow_peer_does_not_take_waits_unencrypted(serve: Serve, trusted: ssl.SSLContext) -> None:
+    """Encrypted it would be a copy, as large as all requests in flight."""
+    over = anyio.Event()
+
+    async def script(talk: Any) -> None:
+        await talk.shake_hands(*PRODUCES)
+        await over.wait()
+
+    async with serve(script, tls=trusted) as address:
+        connection = Connection(address, security=security_of())
+        await connection.connect()
+        body = bytes(64_000_000)  # more than the system buffers
+        connection.send(big_produce(body), expect_response=False)
+        transport: Any = connection._wire._transport  # type: ignore[union-attr]  # it is connected
+        assert isinstance(transport, TlsTransport)
+        assert transport.get_write_buffer_size() >= len(body) - TURN, "one turn of the loop encrypts a part"
+        assert connection.write_paused
+        assert connection.write_paused
+        with anyio.fail_after(10):
+            while not transport._is_socket_full:
+                await anyio.lowlevel.checkpoint()
+        assert transport.get_write_buffer_size() > 1_000_000
+        assert transport._socket is not None
+        assert transport._socket.get_write_buffer_size() <= AHEAD + 2 * WRITE
+        connection.abort()
+        over.set()
+
+
+async def test_small_requests_of_one_turn_share_a_record(serve: Serve, trusted: ssl.SSLContext) -> None:
+    sent = bytearray()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, copy: bytearray) -> None:
+        while data := await reader.read(65536):
+            copy += data
+            writer.write(data)
+        writer.close()
+
+    async def relay(talk: Any) -> None:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        async with anyio.create_task_group() as group:
+            group.start_soon(pump, talk.reader, writer, sent)
+            group.start_soon(pump, reader, talk.writer, bytearray())
+
+    async with serve(echo, tls=trusted) as address, serve(relay) as relayed:
+        connection = Connection(relayed, security=security_of())
+        await connection.connect()
+        await connection.request(ASK)
+        before = count_records(sent)
+        futures = [connection.send(ASK) for _ in range(50)]
+        assert [int((await future).cluster_id or 0) for future in futures] == list(range(2, 52))
+        assert count_records(sent) == before + 2, "the first request leaves at once, the others together"
+        await close(connection)
+
+
+def count_records(stream: bytes | bytearray) -> int:
+    """The TLS records in a stream."""
+    count = at = 0
+    while at < len(stream):
+        at += 5 + int.from_bytes(stream[at + 3 : at + 5], "big")
+        count += 1
+    return count
+
+
 async def test_a_large_answer_is_read_into_a_buffer_of_its_size(serve: Serve, trusted: ssl.SSLContext) -> None:
     size = 5_000_000
 
@@ -367,22 +440,6 @@ async def test_a_large_answer_is_read_into_a_buffer_of_its_size(serve: Serve, tr
         assert (await connection.request(ASK)).cluster_id == "x" * 30_000
         assert len((await connection.request(ASK)).brokers) == size // 30_000
         await close(connection)
-
-
-def test_reads_of_tls_go_into_a_larger_buffer() -> None:
-    async def size_of(explain_tls: Any) -> int:
-        wire = Wire(
-            who="",
-            client_id=None,
-            max_frame_size=9,
-            write_high_water=9,
-            stall_timeout=9.0,
-            explain_tls=explain_tls,
-        )
-        return len(wire.get_buffer(-1))
-
-    assert asyncio.run(size_of(ConnectionFailed)) == TLS_SCRATCH
-    assert asyncio.run(size_of(None)) < TLS_SCRATCH
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------

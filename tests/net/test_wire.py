@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import gc
 import struct
+import threading
 import tracemalloc
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from aiokwire.errors import ConnectionFailed, KafkaError
+from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation
 from aiokwire.net import Address
 from aiokwire.net.wire import Wire
 from aiokwire.net.writing import JOIN_BELOW, join_small
+from aiokwire.protocol import encode_response
 from aiokwire.protocol.messages import metadata
 
 Serve = Callable[..., AbstractAsyncContextManager[Address]]
@@ -102,3 +105,81 @@ def test_small_neighbours_are_joined_and_large_chunks_stay_as_they_are() -> None
 def test_one_chunk_is_written_as_it_is() -> None:
     chunks = [b"abc"]
     assert join_small(chunks) is chunks
+
+
+# --- large responses --------------------------------------------------------------------------------------------------
+
+
+def metadata_of(topics: int, correlation_id: int) -> bytes:
+    """Return a Metadata response, version 1, with `topics` topics."""
+    answer = metadata.MetadataResponse(topics=[metadata.MetadataResponseTopic(name="t")] * topics)
+    return b"".join(encode_response(answer, 1, correlation_id))
+
+
+def large_wire() -> Wire:
+    return Wire(who="peer", client_id=None, max_frame_size=64 << 20, write_high_water=1000, stall_timeout=5.0)
+
+
+async def decoding() -> None:
+    """Wait until a thread decodes."""
+    with anyio.fail_after(20):
+        while not any(thread.name == "aiokwire decoding" for thread in threading.enumerate()):
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_a_response_of_many_elements_is_decoded_in_a_thread_and_those_behind_it_wait(serve: Serve) -> None:
+    sizes = [200_000, 1, 100_000, 1, 1]
+
+    async def answer_all(talk: Any) -> None:
+        for number, topics in enumerate(sizes):
+            talk.writer.write(metadata_of(topics, number))
+        await talk.until_closed()
+
+    async with serve(answer_all) as address:
+        _, wire = await asyncio.get_running_loop().create_connection(large_wire, *address)
+        answered: list[int] = []
+        futures = [wire.send(ASK, 1, timeout=20) for _ in sizes]
+
+        def note(_: object, number: int) -> None:
+            answered.append(number)
+
+        for number, future in enumerate(futures):
+            future.add_done_callback(partial(note, number=number))
+        await decoding()
+        assert len(wire) == len(sizes), "the loop runs, and nothing is answered out of order"
+        found = [len((await future).topics) for future in futures]
+        assert found == sizes
+        assert answered == sorted(answered)
+        wire.fail(ConnectionFailed("done"))
+        await wire.wait_gone()
+
+
+async def test_a_response_of_too_many_elements_fails_its_request_only(serve: Serve) -> None:
+    async def answer_all(talk: Any) -> None:
+        talk.writer.write(metadata_of(700_000, 0) + metadata_of(1, 1))
+        await talk.until_closed()
+
+    async with serve(answer_all) as address:
+        _, wire = await asyncio.get_running_loop().create_connection(large_wire, *address)
+        first, second = (wire.send(ASK, 1, timeout=20) for _ in range(2))
+        with pytest.raises(ProtocolViolation, match=r"array of 700000 elements .*receive_message_max_bytes"):
+            await first
+        assert len((await second).topics) == 1
+        wire.fail(ConnectionFailed("done"))
+        await wire.wait_gone()
+
+
+async def test_a_wire_that_fails_while_a_thread_decodes_fails_all_its_requests(serve: Serve) -> None:
+    async def answer_all(talk: Any) -> None:
+        talk.writer.write(metadata_of(200_000, 0) + metadata_of(1, 1))
+        await talk.until_closed()
+
+    async with serve(answer_all) as address:
+        _, wire = await asyncio.get_running_loop().create_connection(large_wire, *address)
+        futures = [wire.send(ASK, 1, timeout=20) for _ in range(2)]
+        await decoding()
+        wire.fail(ConnectionFailed("closed by the test"))
+        for future in futures:
+            with pytest.raises(ConnectionFailed, match="closed by the test"):
+                await future
+        await wire.wait_gone()

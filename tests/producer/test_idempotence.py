@@ -119,6 +119,6 @@ async def test_v11_a_response_without_error_and_producer_id_is_retried_after_a_b
         Producer(cluster.bootstrap_servers, **{**quick, "retry_backoff_ms": 50}, delivery_timeout_ms=400) as producer,
     ):
         cluster.no_ids = True
-        with pytest.raises(DeliveryFailed, match="InitProducerId with no error, producer id -1"):
+        with pytest.raises(DeliveryFailed, match="InitProducerId has no error, producer id -1"):
             await producer.send("t", b"x")
         assert cluster.ids_asked < 100

@@ -572,7 +572,7 @@ async def test_a_commit_with_an_unknown_result_is_reported_as_failed(quick: Quic
         with pytest.raises(TransactionFailed, match="not known"):
             async with producer.transaction():
                 await producer.send("t", b"a")
-        with pytest.raises(TransactionFailed, match="make a new one"):
+        with pytest.raises(TransactionFailed, match="create a new one"):
             producer.submit_nowait("t", b"b")
 
 

@@ -220,3 +220,40 @@ def test_a_reader_refuses_the_array_that_exceeds_its_limit_of_elements(
         assert src.int32s() == [7] * size
         read += size
     src.end()
+
+
+@BOTH
+def test_long_arrays_are_read_again(writer: type[PlainWriter], reader: type[PlainReader]) -> None:
+    """They let other threads run after each 16,384 elements."""
+    numbers, texts, uuids = list(range(50_000)), [str(number) for number in range(50_000)], [bytes(range(16))] * 50_000
+    out = writer()
+    out.int32s(numbers)
+    out.strings(texts)
+    out.uuids(uuids)
+    out.bytes_(bytes(3 << 20))
+    src = reader(out.getvalue())
+    assert (src.int32s(), src.strings(), src.uuids(), src.bytes_()) == (numbers, texts, uuids, bytes(3 << 20))
+    src.end()
+
+
+def test_a_compact_string_has_at_most_the_bytes_that_one_may_be_written_with() -> None:
+    longest = 0x7FFF
+    for size in (longest, longest + 1):
+        out = CompactWriter()
+        out.bytes_(b"a" * size)
+        if size == longest:
+            assert CompactReader(out.getvalue()).string() == "a" * size
+        else:
+            with pytest.raises(ProtocolViolation, match="a string of 32768 bytes"):
+                CompactReader(out.getvalue()).string()
+
+
+def test_thousands_of_tagged_fields_are_a_violation() -> None:
+    for count in (1000, 1001):
+        out = CompactWriter()
+        out.tags(tuple((tag, b"") for tag in range(count)))
+        if count == 1000:
+            assert len(CompactReader(out.getvalue()).tags()) == count
+        else:
+            with pytest.raises(ProtocolViolation, match="1001 tagged fields"):
+                CompactReader(out.getvalue()).tags()

@@ -167,7 +167,7 @@ def test_a_refused_seal_leaves_the_builder_open() -> None:
 
 
 def test_an_empty_builder_cannot_be_sealed() -> None:
-    with pytest.raises(InvalidArgument, match="nothing to seal"):
+    with pytest.raises(InvalidArgument, match="empty batch cannot be sealed"):
         BatchBuilder(2, 100).seal()
 
 

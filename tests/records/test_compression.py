@@ -6,6 +6,7 @@ import gzip
 import random
 import struct
 import time
+import tracemalloc
 import zlib
 
 import lz4.frame  # type: ignore[import-untyped]  # ships no annotations
@@ -131,6 +132,35 @@ def test_the_limit_holds(codec: Compression) -> None:
     assert decompress(codec, packed, len(TEXT)) == TEXT
     with pytest.raises(CorruptRecord, match="decompresses to more than"):
         decompress(codec, packed, len(TEXT) - 1)
+
+
+@pytest.mark.parametrize("codec", list(Compression)[1:])
+def test_a_bomb_takes_little_more_memory_than_its_limit(codec: Compression) -> None:
+    limit = 16 << 20
+    bomb = compress(codec, bytes(10 * limit))
+    with pytest.raises(CorruptRecord):
+        decompress(codec, bomb[:-100], 1000)  # loads the codec's library
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptRecord, match="more than"):
+            decompress(codec, bomb, limit)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.6 * limit
+
+
+@pytest.mark.parametrize("codec", list(Compression)[1:])
+def test_the_error_of_a_bomb_does_not_keep_its_output(codec: Compression) -> None:
+    limit = 4 << 20
+    bomb = compress(codec, bytes(10 * limit))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptRecord, match="more than") as failure:
+            decompress(codec, bomb, limit)
+        assert tracemalloc.get_traced_memory()[0] < limit // 4, failure.value
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_limit_holds_over_all_frames() -> None:

@@ -99,7 +99,7 @@ def test_damaged_or_cut_input_is_refused() -> None:
     data[-1] ^= 1
     with pytest.raises(CorruptRecord, match="damaged or cut off"):
         convert(data, 1)
-    with pytest.raises(InvalidArgument, match="no message format 3"):
+    with pytest.raises(InvalidArgument, match="message format 3 is unknown"):
         convert(b"", 3)
 
 

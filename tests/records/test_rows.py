@@ -186,7 +186,7 @@ def test_the_error_names_a_column_of_the_wrong_type(message: str) -> None:
 
 def test_a_column_twice_is_refused() -> None:
     column = pa.array([b"x"])
-    with pytest.raises(InvalidArgument, match="2 columns 'value'"):
+    with pytest.raises(InvalidArgument, match="2 columns named 'value'"):
         rows_of(pa.RecordBatch.from_arrays([column, column], names=["value", "value"]))
 
 

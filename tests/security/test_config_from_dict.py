@@ -193,6 +193,7 @@ def test_the_options_of_amazons_library_become_ours() -> None:
         ({"sasl.user": "a"}, "AdminConfig|did you mean"),
         ({"enable.ssl.certificate.verification": "false"}, "certificates are always verified"),
         ({"sasl.login.callback.handler.class": "io.strimzi.Handler"}, "Java classes cannot run here"),
+        ({"oauth_cb": "module.function"}, "oauth_cb must be a function"),
         ({"sasl.oauthbearer.jwt.retriever.class": "org.example.Mine"}, "use sasl_oauth_token_provider"),
         ({"bootstrap.servers": "a", "metadata.broker.list": "b"}, "bootstrap_servers has two values"),
         ({"client.id": "${env:NOT_SET_HERE}"}, "client.id refers to the environment variable NOT_SET_HERE"),

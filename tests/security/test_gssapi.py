@@ -45,7 +45,7 @@ def test_the_general_part_of_a_text_is_left_out() -> None:
         "Major (851968): Unspecified GSS failure. Minor code may provide more information, Minor (2529638919): "
         "Server http/localhost@R not found in Kerberos database"
     )
-    assert str(explain(error)).startswith("Kerberos: Server http/localhost@R not found in Kerberos database: the KDC")
+    assert str(explain(error)).startswith("Kerberos: Server http/localhost@R not found in Kerberos database: the realm")
 
 
 def test_an_unknown_error_is_passed_on_in_one_line() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from aiokwire.clock import wall_ms
@@ -139,6 +141,30 @@ async def test_a_closed_port_is_an_error_that_may_pass() -> None:
     config = options(f"http://127.0.0.1:{port}/token", sasl_login_retry_backoff_max_ms=1)
     with pytest.raises(ConnectionFailed, match="ConnectionRefusedError"):
         await TokenEndpoint(config).token()
+
+
+async def test_the_first_failure_is_logged_and_the_others_are_not(
+    provider: IdentityProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint = TokenEndpoint(options(provider.url + "/token"))
+    for _ in range(2):  # a line per incident
+        provider.answers = [Answer(503, b"")] * 3
+        await endpoint.token()
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(lines) == 2
+    assert re.match(
+        r"no OAuth token yet, trying again for up to \d+\.\d s: http.*/token responded with status 503", lines[0]
+    )
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+async def test_the_cause_is_named_before_the_callers_deadline(provider: IdentityProvider, is_silent: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, anyio.move_on_after(0.5) as scope:
+        provider.answers = [Answer(503, b"")] * 1000
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}" if is_silent else provider.url
+        with pytest.raises(ConnectionFailed, match="no response in time" if is_silent else "status 503"):
+            await TokenEndpoint(options(url + "/token")).token()
+    assert not scope.cancelled_caught
 
 
 async def test_a_silent_endpoint_ends_by_the_read_timeout() -> None:

@@ -315,14 +315,14 @@ MISTAKES: dict[str, Mistake] = {
             "keystore_key": Secret(alice().encrypted_key_pem(PASSWORD)),
             "key_password": lambda: os.environ["NO_SUCH_VARIABLE"],
         },
-        r"the function of the password failed with KeyError\('NO_SUCH_VARIABLE'\)",
+        r"the password function failed with KeyError\('NO_SUCH_VARIABLE'\)",
     ),
     "a callable of the password that returns something else": (
         lambda files: {
             "keystore_location": files.write("a.p12", alice().pkcs12(PASSWORD)),
             "key_password": lambda: None,
         },
-        r"the function of the password returned a NoneType: it must return a str, and not be async",
+        r"the password function returned a NoneType: it must return a str, and not be async",
     ),
     "a wrong password of PKCS12": (
         lambda files: {
@@ -542,6 +542,7 @@ def test_threads_share_one_context(files: Files) -> None:
 # --- any bytes --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:PKCS#12 bundle could not be parsed as DER:UserWarning")
 @given(st.one_of(st.binary(max_size=300), st.binary(max_size=60).map(lambda rest: b"\x30\x82" + rest)))
 def test_any_bytes_in_a_store_are_refused(content: bytes) -> None:
     with private_file(content) as path:
@@ -552,6 +553,7 @@ def test_any_bytes_in_a_store_are_refused(content: bytes) -> None:
                 read_trust_store(path, kind, PASSWORD)
 
 
+@pytest.mark.filterwarnings("ignore:PKCS#12 bundle could not be parsed as DER:UserWarning")
 @settings(max_examples=30)
 @given(st.integers(0, 5_000), st.binary(min_size=1, max_size=3))
 def test_a_damaged_key_store_is_used_or_refused(place: int, noise: bytes) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -254,6 +255,30 @@ def test_the_sinks_own_options() -> None:
 def test_serializers_cannot_be_given() -> None:
     with pytest.raises(ConfigurationError, match=r"kafka\.value\.serializer cannot be set"):
         parse_sink(SERVERS | {"kafka.value.serializer": "org.example.Custom"})
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("kafka.sasl.oauth.token.provider", "kafka.sasl.oauthbearer.token.endpoint.url"),
+        ("kafka.sasl_oauth_token_provider", "kafka.sasl.oauthbearer.token.endpoint.url"),
+        ("kafka.oauth_cb", "kafka.sasl.oauthbearer.token.endpoint.url"),
+        ("kafka.sasl.credentials.provider", "kafka.sasl.jaas.config"),
+        ("kafka.sasl.client.factory", "programs without Spark"),
+        ("kafka.ssl.context", "kafka.ssl.truststore.location"),
+    ],
+)
+def test_an_option_that_is_a_function_is_refused_with_advice(name: str, advice: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"{re.escape(name)} cannot be set: .* options as text: .*{advice}"):
+        parse_sink(SERVERS | {"topic": "orders", name: "<function token at 0x7f00>"})
+
+
+def test_the_text_of_a_function_is_not_taken_for_a_password() -> None:
+    def current_password() -> str:
+        return "secret"
+
+    with pytest.raises(ConfigurationError, match=r"kafka\.sasl\.password was given a Python object"):
+        parse_sink(SERVERS | {"topic": "orders", "kafka.sasl.password": str(current_password)})
 
 
 def test_options_of_tls_and_logins_become_the_clients() -> None:

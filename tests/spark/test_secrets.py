@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from aiokwire.broker import Listener
@@ -17,6 +18,7 @@ from aiokwire.spark.pipelines.explain import as_text
 from aiokwire.testing import ThreadedBroker
 
 PASSWORD = "s3cr3t-wonder"
+MOST_LOGINS = 3  # of a task, and of the abort of its batch
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 Options = dict[str, str]
@@ -82,12 +84,76 @@ def _copy(spark: SparkSession, options: Options, checkpoint: pathlib.Path) -> No
         query.stop()
 
 
-@pytest.mark.timeout(120)
-def test_a_refused_password_is_not_in_the_error(spark: SparkSession, broker: ThreadedBroker) -> None:
-    options = login(broker, "wrong-" + PASSWORD)
-    with pytest.raises(Exception, match=r"(?i)authentication|login|password") as raised:
-        spark.read.format("aiokwire").options(**options, subscribe="orders").load().count()
-    assert PASSWORD not in str(raised.value)
+class Jobs:
+    """Jobs of each kind; a stream copies `orders` to `copies`."""
+
+    def __init__(self, spark: SparkSession, good: Options, bad: Options, folder: pathlib.Path) -> None:
+        self._spark = spark
+        self._good = good
+        self._bad = bad
+        self._folder = folder
+        self._rows = spark.range(2).selectExpr("cast(id as string) as value")
+
+    def batch_source(self) -> None:
+        self._spark.read.format("aiokwire").options(**self._bad, subscribe="orders").load().count()
+
+    def stream_source(self) -> None:
+        self._stream(self._bad, self._good)
+
+    def batch_sink(self, **options: str) -> None:
+        writer = self._rows.coalesce(1).write.format("aiokwire").mode("append")
+        writer.options(**self._bad, topic="copies", **options).save()
+
+    def batch_sink_exactly_once(self) -> None:
+        self.batch_sink(**EXACTLY_ONCE, **{"run.id": "1"})
+
+    def stream_sink(self) -> None:
+        self._stream(self._good, self._bad)
+
+    def stream_sink_exactly_once(self) -> None:
+        self._stream(self._good, self._bad, **EXACTLY_ONCE)
+
+    def _stream(self, source: Options, sink: Options, **options: str) -> None:
+        self._rows.write.format("aiokwire").mode("append").options(**self._good, topic="orders").save()
+        orders = self._spark.readStream.format("aiokwire").options(**source, subscribe="orders")
+        rows = orders.option("startingOffsets", "earliest").load().selectExpr("value").coalesce(1)
+        writer = rows.writeStream.format("aiokwire").options(**sink, topic="copies", **options)
+        query = writer.option("checkpointLocation", str(self._folder)).trigger(availableNow=True).start()
+        try:
+            assert query.awaitTermination(100)
+        finally:
+            query.stop()
+
+
+EXACTLY_ONCE = {"delivery": "exactly-once", "sink.id": "copies"}
+JOBS = [
+    Jobs.batch_source,
+    Jobs.batch_sink,
+    Jobs.batch_sink_exactly_once,
+    *([Jobs.stream_source] if compat.HAS_STREAM_READS else []),
+    *([Jobs.stream_sink, Jobs.stream_sink_exactly_once] if compat.HAS_STREAM_READS else []),
+]
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.__name__)
+def test_a_refused_password_is_one_sentence_after_a_few_logins(
+    spark: SparkSession,
+    broker: ThreadedBroker,
+    tmp_path: pathlib.Path,
+    caplog: pytest.LogCaptureFixture,
+    job: Callable[[Jobs], None],
+) -> None:
+    wrong = "wrong-" + PASSWORD
+    with caplog.at_level("INFO", "aiokwire.broker"), pytest.raises(PySparkException) as raised:
+        job(Jobs(spark, login(broker), login(broker, wrong), tmp_path))
+    message = str(raised.value)
+    assert message.count("AuthenticationFailed") == 1
+    assert "the login by SCRAM-SHA-512 failed" in message
+    assert "Traceback" not in message
+    assert PASSWORD not in message
+    refused = [record for record in caplog.records if "refused" in record.getMessage()]
+    assert 1 <= len(refused) <= MOST_LOGINS
 
 
 def test_parsed_options_hide_secrets(broker: ThreadedBroker) -> None:

@@ -78,7 +78,7 @@ async def test_30_an_unknown_error_of_a_commit_is_not_a_success(
         kafka_broker.faults.on(ApiKey.END_TXN).respond(refused)
         with pytest.raises(TransactionFailed, match="not known"):
             await one_transaction(producer, b"2", 2)
-        with pytest.raises(TransactionFailed, match="make a new one"):
+        with pytest.raises(TransactionFailed, match="create a new one"):
             await one_transaction(producer, b"3", 3)
     async with writer(kafka_broker, quick) as successor:
         (offset,) = offsets(kafka_broker)

@@ -100,4 +100,6 @@ class Journal:
                 return found
         except TimeoutError:
             last = ", ".join(f"{one.api.name}@{one.node}" for one in list(self._entries)[-10:]) or "nothing"
-            raise TimeoutError(f"no {count} such request(s) within {timeout} s; the last ones: {last}") from None
+            raise TimeoutError(
+                f"fewer than {count} such request(s) within {timeout} s; the last ones: {last}"
+            ) from None

@@ -285,7 +285,7 @@ class On(Generic[R]):
             return self._add(Rule(self._terms, lambda request, call, work: response(cast("R", request))))
         api = self._terms.match.api
         if api != response.API:
-            raise InvalidArgument(f"{type(response).__name__} does not answer {api.name}")
+            raise InvalidArgument(f"{type(response).__name__} is not a response to {api.name}")
         return self._add(Rule(self._terms, lambda request, call, work: response))
 
     def hold(self, *, handled: bool = False) -> Hold:
@@ -420,7 +420,7 @@ def match_of(
     key = api if isinstance(api, ApiKey) else getattr(api, "API", None)
     if not isinstance(key, ApiKey) or int(key) not in APIS:
         name = key.name if isinstance(key, ApiKey) else repr(api)
-        raise InvalidArgument(f"the embedded broker serves no {name}, so no rule can be about it")
+        raise InvalidArgument(f"the embedded broker does not serve {name}: a rule cannot match it")
     request_type(key)  # its messages load here, not within a request
     if partition is not None:
         require_int("partition", partition, minimum=0)

@@ -1,6 +1,6 @@
 """Consumer groups of the embedded broker: the classic protocol and the consumer protocol (KIP-848).
 
-`coordinator` is the front.
+`coordinator` is the entry point.
 
     classic_*     group (data), decisions, protocol (moves groups), records
     consumer_*    group (data), decisions, protocol (moves groups), records; assignors

@@ -176,7 +176,7 @@ class ClassicGroup:
             self.static[member.instance_id] = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """Remove a member, and answer its requests."""
+        """Remove a member, and respond to its requests."""
         member = self.members.pop(member_id)
         self.unsynced.pop(member_id, None)
         if member.instance_id is not None and self.static.get(member.instance_id) == member_id:

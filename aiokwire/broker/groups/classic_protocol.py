@@ -220,7 +220,7 @@ class ClassicProtocol:
         try:
             self._log(group)
         except StorageError as error:
-            logger.error("group %r: cannot write its assignment: %s", group.group_id, error)
+            logger.error("group %r: cannot store the assignment: %s", group.group_id, error)
             for member in group.members.values():
                 member.answer_sync(Synced(ErrorCode.COORDINATOR_NOT_AVAILABLE))
             self.begin(group)
@@ -319,7 +319,7 @@ class ClassicProtocol:
             self._log(group)
         except StorageError as error:
             # After a restart the group has members that do not come back: they time out.
-            logger.error("group %r: cannot write that it is empty: %s", group.group_id, error)
+            logger.error("group %r: cannot store that the group is empty: %s", group.group_id, error)
 
     def restored(self, group: ClassicGroup) -> None:
         """Start the sessions of a loaded group's members."""

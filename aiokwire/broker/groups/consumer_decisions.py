@@ -75,7 +75,7 @@ class Fault(NamedTuple):
 
 
 def request_fault(heartbeat: Heartbeat) -> Fault | None:
-    """Return the error of a heartbeat that holds for any group."""
+    """Return the error of a heartbeat that does not depend on its group."""
     message = _shape_fault(heartbeat)
     if message is not None:
         return Fault(ErrorCode.INVALID_REQUEST, message)

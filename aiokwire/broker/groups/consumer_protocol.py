@@ -325,7 +325,7 @@ class ConsumerProtocol:
         try:
             self.remove(group, key.member_id)
         except StorageError as error:
-            logger.error("group %r: cannot write that %r left: %s; retrying", group.group_id, key.member_id, error)
+            logger.error("group %r: cannot store that %r left: %s; retrying", group.group_id, key.member_id, error)
             self.hear(group, key.member_id)
 
     def _cancel(self, group: ConsumerGroup, member_id: str) -> None:

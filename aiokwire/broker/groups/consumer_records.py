@@ -134,7 +134,7 @@ def current_row(group_id: str, member: ConsumerMember) -> Row:
 
 
 def regex_row(group_id: str, pattern: str, topics: tuple[str, ...] | None, version: int, now_ms: int) -> Row:
-    """Return the record of a pattern's topics; None: no member uses the pattern any more."""
+    """Return the record of a pattern's topics; None: no member uses the pattern."""
     key = _key(KeyType.REGEX, group_id, pattern)
     if topics is None:
         return key, None
@@ -188,7 +188,7 @@ def take_in(group: ConsumerGroup, key: ConsumerKey, value: bytes | None, now_ms:
         if value is not None:
             version = PlainReader(value).int16()
             if version < _VERSION:
-                raise ProtocolViolation(f"there is no version {version}")
+                raise ProtocolViolation(f"version {version} is unknown")
             src = CompactReader(value, 2)
         _TAKERS[key.type](group, key.name, src, now_ms)
         if src is not None and version == _VERSION:  # newer versions only add to the end
@@ -255,7 +255,7 @@ def _take_current(group: ConsumerGroup, name: str, src: PlainReader | None, now_
     assigned, revoking = _read_parts(src, epoch), _read_parts(src, epoch)
     src.tags()
     if state not in set(ReconciliationState):
-        raise ProtocolViolation(f"no member has state {state}")
+        raise ProtocolViolation(f"unknown member state {state}")
     group.put(
         dataclasses.replace(
             known,

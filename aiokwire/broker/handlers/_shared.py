@@ -171,7 +171,7 @@ def client_of(call: Call) -> Client:
 
 
 def group_fault(call: Call, group_id: str) -> ErrorCode:
-    """Return why this node may not answer for a group, for requests that name several, or NONE."""
+    """Return why this node may not serve a group, or NONE; for requests that name several."""
     state = call.state
     if state.plays_several and state.nodes.coordinator(group_id).id != call.node.id:
         return ErrorCode.NOT_COORDINATOR

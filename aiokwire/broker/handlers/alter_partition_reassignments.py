@@ -68,14 +68,14 @@ def _check(name: str, wanted: messages.ReassignablePartition, call: Call) -> Non
     index, replicas = wanted.partition_index, wanted.replicas
     topic = call.state.topics.get(name)
     if topic is None or topic.partition(index) is None:
-        what = f"there is no topic {name!r}" if topic is None else f"topic {name!r} has no partition {index}"
+        what = f"topic {name!r} does not exist" if topic is None else f"topic {name!r} has no partition {index}"
         raise BrokerError(what, code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic=name)
     if replicas is None:
         raise BrokerError("", code=ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, topic=name)
     nodes = set(call.state.nodes.ids)
     if sorted(replicas) != sorted(nodes):
         raise BrokerError(
-            f"replicas {replicas} of {name}[{index}]: each partition is on the brokers {sorted(nodes)}, once on each",
+            f"replicas {replicas} of {name}[{index}]: must be the brokers {sorted(nodes)}, each once",
             code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             topic=name,
         )

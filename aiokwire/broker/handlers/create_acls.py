@@ -31,7 +31,7 @@ async def handle(request: messages.CreateAclsRequest, call: Call) -> messages.Cr
     try:
         await authorizer.create(created)
     except StorageError as error:
-        logger.error("new ACLs are in force, but lost at the next start: %s", error)
+        logger.error("%d ACL(s) were not created, their storage failed: %s", len(created), error)
         return _all(request, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     return messages.CreateAclsResponse(results=results)
 

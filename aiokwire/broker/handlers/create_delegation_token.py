@@ -1,7 +1,7 @@
 """CreateDelegationToken: v0-3
 
 Version notes:
-- v3: a token for another user, with the requester in the response (KIP-373)
+- v3: a token for another user; the response names the requester (KIP-373)
 """
 
 from __future__ import annotations

@@ -52,7 +52,8 @@ def _check(call: Call, wanted: messages.CreatePartitionsTopic) -> None:
     have = len(call.state.topics.require(wanted.name).partitions)
     if not have < wanted.count <= MAX_PARTITIONS:
         raise BrokerError(
-            f"topic {wanted.name!r} has {have} partitions: {wanted.count} is not more, or more than {MAX_PARTITIONS}",
+            f"topic {wanted.name!r} has {have} partitions: the count must be from {have + 1} to {MAX_PARTITIONS}, "
+            f"not {wanted.count}",
             code=ErrorCode.INVALID_PARTITIONS,
         )
     if wanted.assignments is not None and (

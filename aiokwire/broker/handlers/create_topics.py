@@ -104,7 +104,7 @@ def _partitions(call: Call, wanted: messages.CreatableTopic) -> int:
         return call.state.configs.integer("num.partitions")
     if not 1 <= wanted.num_partitions <= MAX_PARTITIONS:
         raise BrokerError(
-            f"{wanted.num_partitions} partitions: must be in 1 .. {MAX_PARTITIONS}, or -1 for the default",
+            f"partitions must be from 1 to {MAX_PARTITIONS}, or -1 for the default, not {wanted.num_partitions}",
             code=ErrorCode.INVALID_PARTITIONS,
         )
     return wanted.num_partitions

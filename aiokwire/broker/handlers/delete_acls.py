@@ -31,7 +31,7 @@ async def handle(request: messages.DeleteAclsRequest, call: Call) -> messages.De
     try:
         await authorizer.delete(removed)
     except StorageError as error:
-        logger.error("removed ACLs are not in force, but return at the next start: %s", error)
+        logger.error("%d ACL(s) were not removed and stay in force, their storage failed: %s", len(removed), error)
         return _all(request, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     return messages.DeleteAclsResponse(filter_results=results)
 

@@ -62,7 +62,7 @@ def _match(one: messages.ComponentData) -> QuotaMatch:
     if one.match_type not in {EXACT, DEFAULT, SPECIFIED}:
         raise _invalid(f"{one.match_type} is not a match type: 0, 1 or 2")
     if (one.match is None) is (one.match_type == EXACT):
-        raise _invalid("an exact match has a name; other matches have none")
+        raise _invalid("an exact match needs a name; other matches must not have one")
     return QuotaMatch(one.match, any_name=one.match_type == SPECIFIED)
 
 

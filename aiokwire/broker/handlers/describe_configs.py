@@ -65,7 +65,7 @@ def _describe(
         ]
     if kind == GROUP or (kind == BROKER_LOGGER and name == str(call.state.node_id)):
         return []
-    raise BrokerError(f"there is no resource of type {kind} named {name!r}", code=ErrorCode.INVALID_REQUEST)
+    raise BrokerError(f"the resource {name!r} of type {kind} does not exist", code=ErrorCode.INVALID_REQUEST)
 
 
 def _wanted(keys: Iterable[ConfigKey], resource: messages.DescribeConfigsResource) -> list[ConfigKey]:

@@ -48,9 +48,9 @@ def refuse(request: messages.ElectLeadersRequest, version: int, code: ErrorCode)
 
 def _result(topic: str, index: int, request: messages.ElectLeadersRequest, call: Call) -> messages.PartitionResult:
     if request.election_type not in {PREFERRED, UNCLEAN}:
-        code, message = ErrorCode.INVALID_REQUEST, f"there is no election type {request.election_type}"
+        code, message = ErrorCode.INVALID_REQUEST, f"election type {request.election_type} is unknown"
     elif call.state.topics.partition(topic, index) is None:
-        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {topic}[{index}]"
+        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {topic}[{index}] does not exist"
     else:
         code, message = ErrorCode.ELECTION_NOT_NEEDED, f"{topic}[{index}] has its leader"
     return messages.PartitionResult(partition_id=index, error_code=code, error_message=message)

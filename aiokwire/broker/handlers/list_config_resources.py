@@ -3,7 +3,7 @@
 The resources with configs: topics, brokers, their loggers. Groups and client metrics have none.
 
 Version notes:
-- v0 was ListClientMetricsResources: always empty; v1: other types, all if none named (KIP-1142)
+- v0 was ListClientMetricsResources: always empty; v1: other types, by default all (KIP-1142)
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """ListGroups: v0-5
 
-The groups that this node coordinates, by filters that must all fit.
+The groups that this node coordinates and that match all filters.
 
 Version notes:
-- v4: states, asked for and answered; v5: types likewise
+- v4: states, as a filter and in the response; v5: types likewise
 """
 
 from __future__ import annotations

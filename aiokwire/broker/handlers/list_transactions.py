@@ -1,6 +1,6 @@
 """ListTransactions: v0-2
 
-The transactional ids of the broker, by filters that must all fit.
+The transactional ids of the broker that match all filters.
 
 Version notes:
 - v1: only transactions older than a number of milliseconds

@@ -400,7 +400,7 @@ def _admit(call: Call, transactional_id: str | None, partition: Partition, batch
     if code is not ErrorCode.NONE:
         raise BrokerError(
             f"producer {batch.producer_id} of {transactional_id!r} may not write to "
-            f"{partition.topic.name}[{partition.index}] in epoch {batch.producer_epoch} now: {code.description}",
+            f"{partition.topic.name}[{partition.index}] in epoch {batch.producer_epoch}: {code.description}",
             code=code,
         )
 
@@ -413,7 +413,7 @@ def _check_request(call: Call, topic: Topic, acks: int) -> None:
     needed = topic.rules.min_insync_replicas
     if acks == ALL_IN_SYNC and needed > 1 and needed > len(call.state.nodes.running()):
         raise BrokerError(
-            f"min.insync.replicas is {needed}, and {len(call.state.nodes.running())} node(s) run",
+            f"min.insync.replicas is {needed}, but only {len(call.state.nodes.running())} node(s) run",
             code=ErrorCode.NOT_ENOUGH_REPLICAS,
         )
 

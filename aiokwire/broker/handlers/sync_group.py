@@ -4,7 +4,7 @@ The leader sends the assignment; each member receives its part once it is logged
 
 Version notes:
 - v3: group instance ids (KIP-345)
-- v5: the protocol's type and name, checked and answered
+- v5: the protocol's type and name, checked and returned
 """
 
 from __future__ import annotations

@@ -68,5 +68,5 @@ def _write(marker: messages.WritableTxnMarker, tp: TopicPartition, call: Call) -
             now_ms=wall_ms(),
         )
     except StorageError as error:
-        logger.error("%s[%d]: no marker: %s", *tp, error)
+        logger.error("%s[%d]: cannot write a transaction marker: %s", *tp, error)
         return ErrorCode.KAFKA_STORAGE_ERROR

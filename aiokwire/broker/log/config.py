@@ -30,9 +30,9 @@ class LogConfig:
 
     def __post_init__(self) -> None:
         if self.segment_bytes < 1 or self.segment_bytes > 2**31 - 1:
-            raise ConfigurationError(f"segment.bytes is {self.segment_bytes}, must be in 1 .. {2**31 - 1}")
+            raise ConfigurationError(f"segment.bytes must be from 1 to {2**31 - 1}, not {self.segment_bytes}")
         if self.flush_messages < 1:
-            raise ConfigurationError(f"flush.messages is {self.flush_messages}, must be at least 1")
+            raise ConfigurationError(f"flush.messages must be at least 1, not {self.flush_messages}")
 
     def override(self, configs: Mapping[str, str]) -> Self:
         """Return this config with topic configs in Kafka's spelling; ignores those of other parts.
@@ -48,7 +48,7 @@ class LogConfig:
             try:
                 changes[field.name] = given if field.name == "cleanup_policy" else int(given)
             except ValueError as error:
-                raise ConfigurationError(f"{name} is {given!r}, must be a whole number") from error
+                raise ConfigurationError(f"{name} must be a whole number, not {given!r}") from error
         return dataclasses.replace(self, **changes) if changes else self
 
     @property

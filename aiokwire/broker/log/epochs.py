@@ -13,7 +13,7 @@ UNDEFINED = -1
 
 
 class EpochEnd(NamedTuple):
-    """The greatest epoch not above the one asked for, and the offset where it ends."""
+    """The greatest epoch not above the requested one, and the offset where it ends."""
 
     epoch: int
     end_offset: int

@@ -32,7 +32,7 @@ from aiokwire.threads import run_in_thread
 
 
 class AppendInfo(NamedTuple):
-    """The result of an append. A duplicate has that of its first append."""
+    """The result of an append. A duplicate has the result of its first append."""
 
     base_offset: int
     last_offset: int

@@ -276,7 +276,7 @@ class LogManager:
 
     def _build(self, tp: TopicPartition, topic_id: bytes, now_ms: int, config: LogConfig | None) -> PartitionLog:
         if tp in self._logs:
-            raise InvalidArgument(f"{tp} exists already")
+            raise InvalidArgument(f"{tp} already exists")
         directory = f"{tp.topic}-{tp.partition}"
         self.storage.make_directory(directory)
         try:

@@ -100,7 +100,7 @@ class MemoryStorage:
 
     def lock(self) -> None:
         if self._locked:
-            raise StorageError("another broker uses this MemoryStorage: close it first")
+            raise StorageError("another broker uses this MemoryStorage: close that broker first")
         self._locked = True
 
     def unlock(self) -> None:

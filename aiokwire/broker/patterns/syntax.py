@@ -289,7 +289,7 @@ class Parser:
             self._at = coded.end()
             code = int(coded[1] or coded[2], 16)
             if code > _LAST_CODE:
-                self._fail("there is no such character")
+                self._fail("this character does not exist")
             return code
         if octal is not None:
             self._at = octal.end()
@@ -320,7 +320,7 @@ class Parser:
         named = _POSIX_NAME.match(self._text, self._at)
         if named is not None:
             if named[2] not in _POSIX:
-                self._fail(f"there is no class [:{named[2]}:]")
+                self._fail(f"the class [:{named[2]}:] does not exist")
             self._at = named.end()
             return _negated(_POSIX[named[2]]) if named[1] else _POSIX[named[2]]
         low = self._class_character()
@@ -386,7 +386,7 @@ class Parser:
     def _repeat(self, low: int, high: int | None) -> None:
         group = self._groups[-1]
         if group.last < 0:
-            self._fail("there is nothing to repeat")
+            self._fail("nothing to repeat")
         if group.repeated:
             self._fail("a repetition is repeated")
         if self._text[self._at : self._at + 1] == "?":

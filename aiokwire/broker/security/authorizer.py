@@ -1,7 +1,7 @@
 """Decides who may do what, by ACLs (Java: `StandardAuthorizer`).
 
 A super user may do everything. Otherwise an ACL that denies decides, then one that allows. A
-resource that no ACL is about is denied, unless `allow.everyone.if.no.acl.found` is true.
+resource without ACLs is denied, unless `allow.everyone.if.no.acl.found` is true.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ANY_NAME: Final = "hardcode"
 
 
 class Decision(NamedTuple):
-    """Whether a request is allowed, and by what."""
+    """Whether a request is allowed, and by which rule."""
 
     is_allowed: bool
     rule: str
@@ -170,30 +170,33 @@ class Authorizer:
         return self._acls.select(wanted)
 
     async def create(self, acls: Iterable[Acl]) -> None:
-        """Add and store ACLs; those that exist stay as they are.
+        """Store ACLs and put them in force; those that exist stay as they are.
 
-        Raises: StorageError: they are in force, but lost at the next start.
+        Raises: StorageError: none is in force.
         """
-        added = [acl for acl in dict.fromkeys(acls) if acl not in self._acls]
-        for acl in added:
-            self._acls.add(acl)
-        if added:
-            await self._changed()
+        async with self._store.turn(SECTION):
+            added = [acl for acl in dict.fromkeys(acls) if acl not in self._acls]
+            if added:
+                await self._save([*self._acls, *added])
+            for acl in added:
+                self._acls.add(acl)
+            self._forget()
 
     async def delete(self, acls: Iterable[Acl]) -> None:
-        """Remove ACLs, and store that.
+        """Remove ACLs from the store, then from force.
 
-        Raises: StorageError: they are not in force, but return at the next start.
+        Raises: StorageError: all stay in force.
         """
-        removed = [acl for acl in dict.fromkeys(acls) if acl in self._acls]
-        for acl in removed:
-            self._acls.remove(acl)
-        if removed:
-            await self._changed()
+        async with self._store.turn(SECTION):
+            removed = {acl for acl in acls if acl in self._acls}
+            if removed:
+                await self._save([acl for acl in self._acls if acl not in removed])
+            for acl in removed:
+                self._acls.remove(acl)
+            self._forget()
 
-    async def _changed(self) -> None:
-        self._forget()
-        await self._store.replace(SECTION, [acl.to_row() for acl in self._acls])
+    async def _save(self, acls: Iterable[Acl]) -> None:
+        await self._store.replace(SECTION, [acl.to_row() for acl in acls])
 
     def _forget(self) -> None:
         self._known.clear()

@@ -1,8 +1,8 @@
 """TLS and a user for development: of `aiokwire broker --secure`, and of tests.
 
-An authority, a certificate of the broker and the user `admin` with a random password. In a
-directory they are kept for the next start: `ca.pem` (the truststore of clients), `ca-key.pem`,
-`broker.pem`, `admin-password` and `client.properties`, which Java's tools read, too.
+An authority, a certificate of the broker and the user `admin` with a random password. A directory
+keeps them for the next start: `ca.pem` (the truststore of clients), `ca-key.pem`, `broker.pem`,
+`admin-password` and `client.properties`, which Java's tools read, too.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def listeners_of(configs: Mapping[str, str]) -> list[Listener]:
         for name, address in _entries("listeners", configs["listeners"])
     ]
     if advertised:
-        raise ConfigurationError(f"advertised.listeners names {', '.join(advertised)}, which listeners does not have")
+        raise ConfigurationError(f"advertised.listeners names {', '.join(advertised)}, which listeners does not name")
     check_names(found)
     return found
 

@@ -55,7 +55,7 @@ class QuotaMatch(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A limit, and what shares it."""
+    """A limit, and the entities that share it."""
 
     value: float
     user: Part
@@ -92,7 +92,7 @@ def _invalid(message: str) -> BrokerError:
 def _check_quota(entity: Entity, key: str, value: float) -> None:
     """Raises: BrokerError: entities of this kind have no such quota, or the value is invalid."""
     if key not in _KEYS[frozenset(kind for kind, _ in entity)]:
-        raise _invalid(f"there is no quota {key!r} for {' and '.join(kind for kind, _ in entity)}")
+        raise _invalid(f"{key!r} is not a quota of {' and '.join(kind for kind, _ in entity)}")
     if not value > 0 or math.isinf(value):
         raise _invalid(f"{key} must be greater than 0, not {value}")
     most = _WHOLE.get(key)
@@ -103,13 +103,18 @@ def _check_quota(entity: Entity, key: str, value: float) -> None:
 class QuotaTable:
     """The quotas of all entities."""
 
-    def __init__(self) -> None:
-        self._quotas: dict[Entity, dict[str, float]] = {}
+    def __init__(self, quotas: Mapping[Entity, dict[str, float]] | None = None) -> None:
+        self._quotas = dict(quotas or {})
         self._limits: dict[str, dict[tuple[Part, Part], float]] = {}  # by key, then by user and client id
         self._addresses: dict[str | None, float] = {}  # connections per second
+        self._index()
 
     def __bool__(self) -> bool:
         return bool(self._quotas)
+
+    def copy(self) -> QuotaTable:
+        """Return a table with the same quotas."""
+        return QuotaTable(self._quotas)
 
     def load(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace all quotas by those of `rows`."""
@@ -117,10 +122,10 @@ class QuotaTable:
         self._index()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return what `load` takes."""
+        """Return the quotas in the form that `load` accepts."""
         return [{"entity": dict(entity), "quotas": quotas} for entity, quotas in self._quotas.items()]
 
-    def alter(self, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool = False) -> None:
+    def alter(self, entity: Entity, changes: Mapping[str, float | None]) -> None:
         """Set quotas of an entity; None removes one.
 
         Raises: BrokerError: a value is invalid; then none is changed.
@@ -128,8 +133,6 @@ class QuotaTable:
         for key, value in changes.items():
             if value is not None:
                 _check_quota(entity, key, value)
-        if validate_only:
-            return
         merged: dict[str, float | None] = {**self._quotas.get(entity, {}), **changes}
         quotas = {key: value for key, value in merged.items() if value is not None}
         if quotas:
@@ -186,6 +189,14 @@ def _sortable(item: tuple[Entity, object]) -> list[tuple[str, bool, str]]:
 
 def _matches(parts: Mapping[str, str | None], matches: Mapping[str, QuotaMatch]) -> bool:
     return all(kind in parts and (match.any_name or parts[kind] == match.name) for kind, match in matches.items())
+
+
+def _fault(table: QuotaTable, entity: Entity, changes: Mapping[str, float | None]) -> BrokerError | None:
+    try:
+        table.alter(entity, changes)
+    except BrokerError as error:
+        return error
+    return None
 
 
 class Usage:
@@ -272,20 +283,22 @@ class ClientQuotas:
             raise StorageError(f"the quotas in the data directory are damaged: {error!r}") from error
         self.enabled = bool(self._table)
 
-    def alter(self, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool = False) -> None:
-        """Set quotas of an entity, or remove them (None); `save` stores the changes.
+    async def alter(
+        self, changes: Iterable[tuple[Entity, Mapping[str, float | None]]], *, validate_only: bool = False
+    ) -> list[BrokerError | None]:
+        """Set quotas of entities, or remove them (None); return the error of each, if any.
 
-        Raises: BrokerError: a value is invalid.
+        Raises: StorageError: the file cannot be written; nothing is changed.
         """
-        self._table.alter(entity, changes, validate_only=validate_only)
-        self.enabled = bool(self._table)
-
-    async def save(self) -> None:
-        """Store the quotas.
-
-        Raises: StorageError: the file cannot be written.
-        """
-        await self._store.replace(SECTION, self._table.rows())
+        async with self._store.turn(SECTION):
+            table = self._table.copy()
+            faults = [_fault(table, entity, quotas) for entity, quotas in changes]
+            if validate_only or None not in faults:
+                return faults
+            await self._store.replace(SECTION, table.rows())
+            self._table = table
+            self.enabled = bool(table)
+            return faults
 
     def describe(self, matches: Mapping[str, QuotaMatch], *, strict: bool) -> dict[Entity, dict[str, float]]:
         """Return the entities that have all parts in `matches`; `strict`: and no others."""

@@ -1,7 +1,8 @@
 """Users, ACLs, delegation tokens and quotas in one file of the data directory.
 
-Each component owns one section of the file and replaces it as a whole. Passwords are kept salted
-only.
+Each component owns one section of the file and replaces it as a whole. A change takes effect once
+the file has it: in its turn, the component stores the changed rows, then applies them. Passwords
+are kept salted only.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class SecurityStore:
         self._version = 0
         self._saved = 0  # the version in the file
         self._saving: anyio.Lock | None = None  # created at first use: it belongs to a running loop
+        self._turns: dict[str, anyio.Lock] = {}  # by section, created at first use
 
     def load(self) -> None:
         """Read the file, if there is one.
@@ -45,14 +47,23 @@ class SecurityStore:
         """Return the rows of a section; empty if nothing was stored."""
         return self._sections.get(name, [])
 
-    async def replace(self, name: str, rows: list[dict[str, Any]]) -> None:
-        """Store the rows of a section.
+    def turn(self, name: str) -> anyio.Lock:
+        """Return the lock of a section: held from reading its state until a change is applied."""
+        return self._turns.setdefault(name, anyio.Lock())
 
-        Raises: StorageError: the file cannot be written; the rows are lost at the next start.
+    async def replace(self, name: str, rows: list[dict[str, Any]]) -> None:
+        """Store the rows of a section, in its turn.
+
+        Raises: StorageError: the file cannot be written; the section stays as it was.
         """
+        before = self.section(name)
         self._sections[name] = rows
         self._version += 1
-        await self._save(self._version)
+        try:
+            await self._save(self._version)
+        except BaseException:  # a later change of another section must not write these rows
+            self._sections[name] = before
+            raise
 
     async def _save(self, wanted: int) -> None:
         if self._saving is None:

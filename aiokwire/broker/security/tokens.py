@@ -39,7 +39,7 @@ class DelegationToken:
     """The latest time to which it can be renewed."""
 
     def has_expired(self, now: int) -> bool:
-        """Whether it is of no use any more."""
+        """Whether its period or its maximum lifetime has ended."""
         return min(self.expires_at, self.max_at) < now
 
     def is_renewer(self, principal: Principal) -> bool:
@@ -137,8 +137,9 @@ class DelegationTokens:
             expires_at=now + min(lifetime, self._renewal),
             max_at=now + lifetime,
         )
-        self._put(token)
-        await self._save()
+        async with self._store.turn(SECTION):
+            await self._save({**self._tokens, token.token_id: token})
+            self._put(token)
         logger.info("delegation token %s of %s was created", token.token_id, printable(str(owner)))
         return token
 
@@ -147,20 +148,20 @@ class DelegationTokens:
 
         Raises: BrokerError: unknown, expired, or not the principal's. StorageError.
         """
-        token = self._find(given, principal)
         period = min(self._renewal, period_ms) if period_ms > 0 else self._renewal
-        return await self._set_expiry(token, period)
+        async with self._store.turn(SECTION):
+            return await self._set_expiry(self._find(given, principal), period)
 
     async def expire(self, given: bytes, principal: Principal, period_ms: int) -> int:
         """Let the token with this HMAC expire after a period, at once if negative; return when.
 
         Raises: BrokerError: unknown, expired, or not the principal's. StorageError.
         """
-        token = self._find(given, principal)
-        if period_ms >= 0:
-            return await self._set_expiry(token, period_ms)
-        self._drop(token.token_id)
-        await self._save()
+        async with self._store.turn(SECTION):
+            token = self._find(given, principal)
+            if period_ms >= 0:
+                return await self._set_expiry(token, period_ms)
+            await self._remove([token.token_id])
         logger.info("delegation token %s was removed by %s", token.token_id, printable(str(principal)))
         return period_ms
 
@@ -182,11 +183,11 @@ class DelegationTokens:
         Raises: StorageError: the file cannot be written.
         """
         now = self._clock()
-        expired = [token.token_id for token in self._tokens.values() if token.has_expired(now)]
-        for token_id in expired:
-            self._drop(token_id)
+        async with self._store.turn(SECTION):
+            expired = [token.token_id for token in self._tokens.values() if token.has_expired(now)]
+            if expired:
+                await self._remove(expired)
         if expired:
-            await self._save()
             logger.info("%d expired delegation tokens were removed", len(expired))
 
     # --- logins -------------------------------------------------------------------------------------------------------
@@ -224,9 +225,15 @@ class DelegationTokens:
 
     async def _set_expiry(self, token: DelegationToken, period_ms: int) -> int:
         expires_at = min(token.max_at, self._clock() + period_ms)
-        self._put(dataclasses.replace(token, expires_at=expires_at))
-        await self._save()
+        changed = dataclasses.replace(token, expires_at=expires_at)
+        await self._save({**self._tokens, token.token_id: changed})
+        self._put(changed)
         return expires_at
+
+    async def _remove(self, token_ids: Sequence[str]) -> None:
+        await self._save({one: token for one, token in self._tokens.items() if one not in token_ids})
+        for token_id in token_ids:
+            self._drop(token_id)
 
     def _put(self, token: DelegationToken) -> None:
         self._tokens[token.token_id] = token
@@ -240,5 +247,5 @@ class DelegationTokens:
         for key in [key for key in self._credentials if key[0] == token_id]:
             del self._credentials[key]
 
-    async def _save(self) -> None:
-        await self._store.replace(SECTION, [_row(token) for token in self._tokens.values()])
+    async def _save(self, tokens: Mapping[str, DelegationToken]) -> None:
+        await self._store.replace(SECTION, [_row(token) for token in tokens.values()])

@@ -63,7 +63,7 @@ class Users:
         return sorted(self._given.keys() | self._stored.keys())
 
     async def verify(self, user: str, password: Secret) -> bool:
-        """Return whether a password is that of a user; takes equal time for unknown users."""
+        """Return whether a user has this password; takes equal time for unknown users."""
         known = self.credentials(user)
         mechanism = next(iter(known), MECHANISMS[1])
         credential = known.get(mechanism, _NOT_A_USER)
@@ -78,26 +78,30 @@ class Users:
     ) -> None:
         """Store credentials of (user, mechanism, credential), delete those of (user, mechanism).
 
-        Raises: StorageError: the file cannot be written; the changes are lost at the next start.
+        Raises: StorageError: the file cannot be written; nothing is changed.
         """
-        for user, mechanism in deletions:
-            self._stored.get(user, {}).pop(mechanism, None)
-            if not self._stored.get(user):
-                self._stored.pop(user, None)
-        for user, mechanism, credential in upserts:
-            self._stored.setdefault(user, {})[mechanism] = credential
-        await self._store.replace(SECTION, self._rows())
+        async with self._store.turn(SECTION):
+            changed = {user: dict(credentials) for user, credentials in self._stored.items()}
+            for user, mechanism in deletions:
+                changed.get(user, {}).pop(mechanism, None)
+                if not changed.get(user):
+                    changed.pop(user, None)
+            for user, mechanism, credential in upserts:
+                changed.setdefault(user, {})[mechanism] = credential
+            await self._store.replace(SECTION, _rows(changed))
+            self._stored = changed
 
     def stored(self, user: str) -> Mapping[str, ScramCredential]:
         """Return the stored credentials of a user, by mechanism: those that clients can alter."""
         return self._stored.get(user, {})
 
-    def _rows(self) -> list[dict[str, Any]]:
-        return [
-            {"user": user, "mechanism": mechanism, **_row(credential)}
-            for user, credentials in sorted(self._stored.items())
-            for mechanism, credential in sorted(credentials.items())
-        ]
+
+def _rows(stored: Credentials) -> list[dict[str, Any]]:
+    return [
+        {"user": user, "mechanism": mechanism, **_row(credential)}
+        for user, credentials in sorted(stored.items())
+        for mechanism, credential in sorted(credentials.items())
+    ]
 
 
 def _row(credential: ScramCredential) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The transaction coordinator: the producer and the transaction of each transactional id.
 
-    request -> plan (decisions) -> record in __transaction_state -> in force -> answer
+    request -> plan (decisions) -> record in __transaction_state -> in force -> response
     end     -> PrepareCommit or PrepareAbort logged -> marker per partition -> Complete... logged
 
 Each step runs on the loop without waiting, so no other request sees part of it. Between a decision
@@ -300,7 +300,9 @@ class TransactionCoordinator:
         )
         if code is not ErrorCode.NONE:
             # The partition was deleted, or a newer epoch ended this transaction there: nothing is left to end.
-            logger.warning("%s[%d]: no marker for producer %d: %s", *tp, who.producer_id, code.name)
+            logger.warning(
+                "%s[%d]: cannot write the transaction marker of producer %d: %s", *tp, who.producer_id, code.name
+            )
 
     # --- chores -------------------------------------------------------------------------------------------------------
 

@@ -65,5 +65,5 @@ class Transaction:
         """
         target = TRANSITIONS.get((self.state, event))
         if target is None:
-            raise InvalidTransition(f"{self.transactional_id}: no way from {self.state.name} by {event.name}")
+            raise InvalidTransition(f"{self.transactional_id}: no transition from {self.state.name} by {event.name}")
         return dataclasses.replace(self, state=target, updated_ms=now_ms, **changes)

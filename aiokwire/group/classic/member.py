@@ -152,7 +152,9 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
         yields = self._strategy.is_auto and not assignor.cooperative and bool(self._host.owned())
         if yields and not is_leader and (self._generation is None or answer.leader != self._generation.leader):
             logger.warning(
-                "%s: the new leader assigns this member's partitions by %r: giving them up", self._label, assignor.name
+                "%s: the new leader chose the eager assignor %r: giving up this member's partitions",
+                self._label,
+                assignor.name,
             )
             return MemberEvent.LOST
         generation = Generation(

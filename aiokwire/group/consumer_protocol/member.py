@@ -101,7 +101,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
 
     def rejoin(self, reason: str) -> None:
         """Log only: in this protocol the coordinator decides when to rebalance."""
-        logger.info("%s: only the coordinator rebalances this group (%s)", self._label, reason)
+        logger.info("%s: ignoring rejoin (%s): only the coordinator rebalances this group", self._label, reason)
 
     def refused(self, code: int, group: GroupMetadata) -> bool:
         """See `Membership`."""
@@ -273,7 +273,9 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
         now = anyio.current_time()
         if self._unreleased_since is None:
             self._unreleased_since = now
-            logger.warning("%s; waiting up to %.0f s for its session to end", error, self._options.session_timeout)
+            logger.warning(
+                "%s; waiting up to %.0f s for that member's session to end", error, self._options.session_timeout
+            )
         if now - self._unreleased_since > self._options.session_timeout:
             self._host.fail(error, final=True)
             return MemberEvent.FENCED

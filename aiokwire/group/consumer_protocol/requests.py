@@ -97,8 +97,8 @@ class HeartbeatBuilder:
         if picked < FIRST_VERSION_WITH_OWN_IDS:
             if self.request.subscribed_topic_regex:
                 raise UnsupportedVersion(
-                    "this broker matches no patterns (ConsumerGroupHeartbeat v1, Kafka 4.0); subscribe to names, or to "
-                    "a compiled pattern, which is matched here",
+                    "this broker does not support patterns, which need ConsumerGroupHeartbeat v1 (Kafka 4.0); "
+                    "subscribe to names, or to a compiled pattern, which the client matches",
                     request="ConsumerGroupHeartbeat",
                 )
             self.request.subscribed_topic_regex = None

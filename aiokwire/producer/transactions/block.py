@@ -34,7 +34,7 @@ class InputOffsets:
         }
 
     def lost(self) -> list[TopicPartition]:
-        """The partitions that the reader has lost: its position in them is not known any more."""
+        """The partitions that the reader has lost: its position in them is unknown."""
         return sorted(self._held.keys() - self._reader.positions().keys())
 
     def resume_reader(self, outcome: TransactionOutcome) -> None:
@@ -64,7 +64,7 @@ class Transaction:
         self, begin: Callable[[], Transactions], reader: TransactionalReader | None, since: Positions | None
     ) -> None:
         if since is not None and reader is None:
-            raise InvalidArgument("since: these are positions of a reader: pass the reader, too")
+            raise InvalidArgument("since holds positions of a reader: pass the reader, too")
         self._begin = begin
         self._driver: Transactions | None = None
         self._transaction: OpenTransaction | None = None

@@ -431,7 +431,7 @@ class Transactions:
         self._fire(TransactionEvent.DONE)
 
     def _lose(self, error: KafkaError, *, unknown_id: bool = False) -> None:
-        """Have the open transaction aborted: a part of it is lost."""
+        """Require the open transaction to be aborted: a part of it is lost."""
         transaction = self._transaction
         if transaction is None or not self._machine.can(TransactionEvent.ERROR):
             return

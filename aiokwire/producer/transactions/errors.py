@@ -156,7 +156,7 @@ def fatal_error(who: str, action: ErrorAction, error: KafkaError, timeout: float
         )
     else:
         fatal = TransactionFailed(
-            f"{who}: this producer cannot continue{consequence}: {reason}; close it and make a new one",
+            f"{who}: this producer cannot continue{consequence}: {reason}; close it and create a new one",
             reason=reason,
         )
     fatal.__cause__ = reason

@@ -120,11 +120,11 @@ class SharedTransactions:
     async def _check_writers(self, wrote: Collection[TopicPartition], deadline: Deadline) -> None:
         """Raises: TransactionFailed, CoordinatorRequestFailed."""
         found = await self._coordinator.partitions(deadline)
-        strangers = set() if found is None else found.difference(wrote)
-        if strangers:
+        unexpected = set() if found is None else found.difference(wrote)
+        if unexpected:
             raise TransactionFailed(
-                f"{self._coordinator.who}: the commit failed: {', '.join(map(str, sorted(strangers)))} was written to, "
-                "but no known producer reports it: an abandoned attempt, or one that is still running, wrote there"
+                f"{self._coordinator.who}: the commit failed: {', '.join(map(str, sorted(unexpected)))} was written "
+                "to, but no known producer reports it: an abandoned attempt, or one that is still running, wrote there"
             )
 
     def _adopt(self, ticket: TransactionTicket) -> None:

@@ -3,7 +3,7 @@
     ends of the logs -> a round of fixed offsets -> a Spark job writes files -> commit
         -> offsets committed to the group -> next round
 
-The manifests hold the position; no other checkpoint exists.
+The manifests hold the position; an archive has no other checkpoint.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def _finish(store: Store, pending: Manifest) -> None:
         if store.exists(temporary):
             store.move(temporary, path)
         elif not store.exists(path):
-            raise ArchiveDamaged(f"{temporary} is missing, which {PENDING} renames to {path}")
+            raise ArchiveDamaged(f"{temporary}, which {PENDING} renames to {path}, is missing")
     for folder in sorted({path.rpartition("/")[0] for path in pending.moves.values()}):
         store.settle(folder)
     store.move(PENDING, manifests.name_of(pending.number))

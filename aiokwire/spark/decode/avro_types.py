@@ -114,7 +114,9 @@ def spark_type(schema: Any, where: str) -> spark.DataType:
 def _decimal(schema: Mapping[str, Any], where: str) -> spark.DataType:
     precision = schema["precision"]
     if precision > 38:
-        raise ConfigurationError(f"{where}: a decimal of {precision} digits cannot be a column: Spark has 38")
+        raise ConfigurationError(
+            f"{where}: a decimal of {precision} digits cannot be a column: Spark's decimals have at most 38"
+        )
     return spark.DecimalType(precision, schema.get("scale", 0))
 
 

@@ -72,8 +72,8 @@ class DeadLetters:
 def producer_config(config: ConsumerConfig) -> ProducerConfig:
     """Return the config of an idempotent producer with the reader's cluster and timeouts."""
     shared = {field.name: getattr(config, field.name) for field in dataclasses.fields(ClientConfig) if field.init}
-    patience = max(config.default_api_timeout_ms, config.request_timeout_ms)
-    return ProducerConfig(**shared, linger_ms=0, delivery_timeout_ms=patience)
+    timeout_ms = max(config.default_api_timeout_ms, config.request_timeout_ms)
+    return ProducerConfig(**shared, linger_ms=0, delivery_timeout_ms=timeout_ms)
 
 
 def letters(raw: pa.RecordBatch, rejected: Rejected) -> pa.RecordBatch:

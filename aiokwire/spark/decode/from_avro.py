@@ -54,7 +54,7 @@ def log_if_slow(side: Side, option: str) -> None:
     try:
         reader = flat_schema(avro_schema(side.schema, option).expanded)
         if side.writer_schema and flat_schema(avro_schema(side.writer_schema, option).expanded) != reader:
-            raise NotFlat(f"{option}.writer differs")
+            raise NotFlat(f"{option}.writer differs from {option}")
     except NotFlat as error:
         _log_slow(option, str(error))
 

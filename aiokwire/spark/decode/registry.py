@@ -106,15 +106,17 @@ class HttpRegistry:
                 if error.code == 404:
                     raise UnknownSchema(f"{self._url} has no schema {number}") from None
                 text = error.read(200).decode(errors="replace")
-            raise ConnectionFailed(f"the schema registry {self._url} answers {error.code}: {text}") from None
+            raise ConnectionFailed(
+                f"the schema registry {self._url} responds with status {error.code}: {text}"
+            ) from None
         except (OSError, ValueError) as error:
             raise ConnectionFailed(f"the schema registry {self._url} does not respond: {error}") from error
         if not isinstance(document, dict) or not isinstance(document.get("schema"), str):
             raise ConnectionFailed(f"{self._url} is not a schema registry: {document!r:.99}")
         if document.get("schemaType", "AVRO") != "AVRO":
-            raise UnknownSchema(f"the schema {number} is one of {document['schemaType']}, not of Avro")
+            raise UnknownSchema(f"the schema {number} is of type {document['schemaType']}, not Avro")
         if document.get("references"):
-            raise UnknownSchema(f"the schema {number} refers to other schemas, which is not supported")
+            raise UnknownSchema(f"the schema {number} refers to other schemas: references are not supported")
         return str(document["schema"])
 
 

@@ -73,7 +73,7 @@ def read_positions(checkpoint: str | os.PathLike[str]) -> list[Position]:
     if not found:
         raise ConfigurationError(
             f"{os.fspath(checkpoint)!r} is not the checkpoint of a streaming query that reads Kafka, or of a pipeline "
-            "of such queries: its folder offsets has no offsets of topics"
+            "of such queries: its folder 'offsets' has no offsets of topics"
         )
     return found
 

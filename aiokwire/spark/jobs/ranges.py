@@ -63,8 +63,8 @@ async def find_scope(client: Client, options: SourceOptions) -> Scope:
     stable = await lookup.latest(partitions)
     # Looked up last, so that no log seems to end before its last stable offset.
     times = dict.fromkeys(partitions, LATEST)
-    isolation, patience = IsolationLevel.READ_UNCOMMITTED, options.consumer.default_api_timeout
-    ends = await list_offsets(client, times, isolation=isolation, timeout=patience)
+    isolation, timeout = IsolationLevel.READ_UNCOMMITTED, options.consumer.default_api_timeout
+    ends = await list_offsets(client, times, isolation=isolation, timeout=timeout)
     start = await lookup.resolve(options.start, partitions, earliest, stable, is_end=False)
     end = await lookup.resolve(options.end, partitions, earliest, stable, is_end=True)
     start, lost = planning.without_lost(start, earliest, stable)

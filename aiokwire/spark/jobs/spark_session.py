@@ -135,9 +135,9 @@ def check_driver_python(environment: Mapping[str, str]) -> None:
     driver = environment.get(DRIVER_PYTHON, "")
     if pathlib.Path(driver).name.startswith("jupyter"):
         raise ConfigurationError(
-            f"{DRIVER_PYTHON}={driver}: Spark starts Python data sources with it, and answers DATA_SOURCE_NOT_FOUND "
-            f"for aiokwire; unset it, set {PYTHON}, start the notebook server by its own command, and create the "
-            "session in the notebook"
+            f"{DRIVER_PYTHON}={driver}: Spark starts Python data sources with it, and fails with "
+            f"DATA_SOURCE_NOT_FOUND for aiokwire; unset it, set {PYTHON}, start the notebook server by its own "
+            "command, and create the session in the notebook"
         )
 
 

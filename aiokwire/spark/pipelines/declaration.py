@@ -398,5 +398,5 @@ class Pipeline:
         Raises: ConfigurationError: the pipeline has no source yet.
         """
         if not self.steps and not self.sources:
-            raise ConfigurationError("a pipeline begins with a source: there is nothing to write yet")
+            raise ConfigurationError("a pipeline begins with a source: add one before the sink")
         return (self.steps or self.sources)[-1].name

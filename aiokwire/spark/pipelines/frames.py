@@ -133,7 +133,9 @@ def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
         else:
             rest = [f.col(f"`{name}`") for name in schema.names if name not in parts]
             if not rest:
-                raise ConfigurationError(f"{owner}: all columns are parts of a record; which one is the value?")
+                raise ConfigurationError(
+                    f"{owner}: every column is another part of a record: add a column for the value"
+                )
             columns.append(f.to_json(f.struct(*rest), {"ignoreNullFields": "false"}).alias("value"))
         records = frame.select(*columns)
     try:

@@ -224,7 +224,7 @@ class _Stream:
         try:
             self._source = store.open(file.path)
         except FileNotFoundError:
-            raise ArchiveDamaged(f"{file.path} is missing, which a manifest names") from None
+            raise ArchiveDamaged(f"{file.path}, which a manifest names, is missing") from None
         self._parquet = pq.ParquetFile(self._source)
         self._whole = whole
         names = [name for name in columns if name in self._parquet.schema_arrow.names]

@@ -110,7 +110,7 @@ def sink_columns(schema: StructType, topic: str | None) -> SinkColumns:
     if "value" not in places:
         raise ConfigurationError(f"the frame has no column value, only {', '.join(schema.fieldNames()) or 'none'}")
     if topic is None and "topic" not in places:
-        raise ConfigurationError("no topic: set the option topic, or give the frame a column topic")
+        raise ConfigurationError("the sink has no topic: set the option topic, or give the frame a column topic")
     parts = tuple((name, place) for name, place in places.items() if name != "topic")
     return SinkColumns(parts, None if topic is not None else places["topic"], topic)
 

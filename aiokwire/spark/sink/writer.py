@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +21,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from aiokwire.errors import ConfigurationError
+from aiokwire.errors import ConfigurationError, KafkaError
+from aiokwire.spark.failures import one_sentence
 from aiokwire.spark.options import Delivery, SinkOptions
 from aiokwire.spark.sink import exactly_once, writing
 from aiokwire.spark.sink.columns import SinkColumns, sink_columns
@@ -71,14 +73,17 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, sink: Sink | TransactionalSink) -> None:
         self._sink = sink
 
+    @one_sentence()
     def write(  # type: ignore[override]  # as in PySpark's own Arrow writers
         self, iterator: Iterator[pa.RecordBatch]
     ) -> WriterCommitMessage:
         return self._sink.write(iterator)
 
+    @one_sentence()
     def commit(self, messages: Messages) -> None:
         self._sink.commit(messages, None)
 
+    @one_sentence()
     def abort(self, messages: Messages) -> None:
         self._sink.abort(messages, None)
 
@@ -89,14 +94,17 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, sink: Sink | TransactionalSink) -> None:
         self._sink = sink
 
+    @one_sentence()
     def write(  # type: ignore[override]  # as in PySpark's own Arrow writers
         self, iterator: Iterator[pa.RecordBatch]
     ) -> WriterCommitMessage:
         return self._sink.write(iterator)
 
+    @one_sentence()
     def commit(self, messages: Messages, batchId: int) -> None:
         self._sink.commit(messages, batchId)
 
+    @one_sentence()
     def abort(self, messages: Messages, batchId: int) -> None:
         self._sink.abort(messages, batchId)
 
@@ -133,6 +141,14 @@ def _log_rows(messages: Messages, what: str) -> None:
     logger.info("%s: %d rows to %d partitions by %d tasks", what, rows, len(places), len(written))
 
 
+class TransactionNotOpened(KafkaError, pickle.PicklingError):
+    """The transaction of a batch could not be opened.
+
+    A PicklingError because it is raised while Spark pickles the writer: Spark replaces any other
+    error, and prints its traceback.
+    """
+
+
 class TransactionalSink:
     """Exactly once: all tasks of a batch share a transaction, opened when Spark pickles the writer.
 
@@ -146,9 +162,15 @@ class TransactionalSink:
         self._streaming = streaming
         self._opened: Opened | None = None
 
+    @one_sentence()
     def __getstate__(self) -> dict[str, Any]:
         if self._opened is None:
-            self._opened = writing.run(functools.partial(exactly_once.open_transaction, self._plan))
+            try:
+                self._opened = writing.run(functools.partial(exactly_once.open_transaction, self._plan))
+            except KafkaError as error:
+                raise TransactionNotOpened(
+                    f"cannot open the transaction of the batch: {type(error).__name__}: {error}"
+                ) from error
         return self.__dict__
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:

@@ -102,7 +102,7 @@ def find_tables(
             continue
         other = chosen.setdefault(parts[0].lower(), topic)
         if other != topic:
-            raise ConfigurationError(f"{topic!r} and {other!r} are one name to Spark: query one at a time")
+            raise ConfigurationError(f"Spark does not distinguish {topic!r} and {other!r}: query one at a time")
     for asked in sorted({*keys, *values}):
         if asked not in chosen.values():
             raise ConfigurationError(f"the query does not name {asked!r}, which has a decode option")
@@ -127,12 +127,12 @@ def _topic(parts: tuple[str, ...], local: Collection[str], topics: Collection[st
     if len(same) == 1:
         return same[0]
     if same:
-        raise ConfigurationError(f"{name!r} may be {' or '.join(sorted(same))}: write it as the topic is written")
+        raise ConfigurationError(f"{name!r} may be {' or '.join(sorted(same))}: write the topic's exact name")
     if name.lower() in local:
         return None
     nearest = difflib.get_close_matches(name, topics, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    raise ConfigurationError(f"there is no topic {name!r}{hint}")
+    raise ConfigurationError(f"topic {name!r} does not exist{hint}")
 
 
 def place_options(start: str | None, end: str | None) -> dict[str, str]:

@@ -271,7 +271,7 @@ async def test_a_response_of_the_tests_own_making_is_sent(broker: Broker, client
     )
     asked = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name="t")] * 3)
     assert (await client.ask(asked, 9)).controller_id == 3
-    with pytest.raises(InvalidArgument, match="does not answer PRODUCE"):
+    with pytest.raises(InvalidArgument, match="is not a response to PRODUCE"):
         broker.faults.on(ApiKey.PRODUCE).respond(metadata.MetadataResponse())
 
 
@@ -371,8 +371,8 @@ async def test_rules_may_be_made_before_the_broker_starts() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda broker: broker.faults.on(ApiKey.VOTE), "serves no VOTE"),
-        (lambda broker: broker.faults.on(ApiKey.FETCH, node=9), "there is no node 9"),
+        (lambda broker: broker.faults.on(ApiKey.VOTE), "does not serve VOTE"),
+        (lambda broker: broker.faults.on(ApiKey.FETCH, node=9), "node 9 does not exist"),
         (lambda broker: broker.faults.on(ApiKey.FETCH, times=0), "times"),
         (lambda broker: broker.faults.on(ApiKey.FETCH, nth=0), "nth"),
         (lambda broker: broker.faults.on(ApiKey.FETCH, partition=-1), "partition"),

@@ -107,7 +107,7 @@ def test_cutting_an_unfinished_append_is_not_a_loss(
     assert _reopen(storage, open_manager, caplog) == 10
     (record,) = [record for record in caplog.records if record.name.endswith("recovery")]
     assert record.levelno == logging.INFO
-    assert "cut off the 85 bytes of an append that did not finish" in record.getMessage()
+    assert "cut off the 85 bytes of an unfinished append" in record.getMessage()
 
 
 def test_opening_a_valid_log_logs_nothing(

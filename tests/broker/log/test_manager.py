@@ -67,7 +67,7 @@ def test_partitions_are_found_again_after_a_clean_stop(
 def test_a_partition_exists_once(storage: Storage, open_manager: OpenManager) -> None:
     manager = open_manager(storage)
     manager.create("orders", 0, TOPIC_ID, NOW)
-    with pytest.raises(InvalidArgument, match="exists already"):
+    with pytest.raises(InvalidArgument, match="already exists"):
         manager.create("orders", 0, TOPIC_ID, NOW)
 
 

@@ -10,7 +10,6 @@ from aiokwire.broker.dispatch import CloseConnection
 from aiokwire.broker.security import AclOperation, PatternType, PermissionType, ResourceType
 from aiokwire.broker.state import BrokerState
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import StorageError
 from aiokwire.protocol.messages import create_acls, delete_acls, describe_acls
 from tests.broker.security.acting import ADMIN, ALICE, ask, opened
 
@@ -155,14 +154,3 @@ async def test_without_an_authorizer_there_are_no_acls() -> None:
     assert [(one.error_code, one.error_message) for one in created.results] == [(code, "No Authorizer is configured.")]
     assert [one.error_code for one in (await ask(state, deleting("t"), 3, ALICE)).filter_results] == [code]
     state.close()
-
-
-async def test_a_full_disk_is_reported(state: BrokerState, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def full(name: str, rows: object) -> None:
-        raise StorageError("no space left")
-
-    monkeypatch.setattr(state.security, "replace", full)
-    created = await ask(state, creating(creation("t")), 3, ADMIN)
-    assert [one.error_code for one in created.results] == [ErrorCode.KAFKA_STORAGE_ERROR]
-    deleted = await ask(state, deleting("t"), 3, ADMIN)
-    assert [one.error_code for one in deleted.filter_results] == [ErrorCode.KAFKA_STORAGE_ERROR]

@@ -98,11 +98,12 @@ async def test_kafkas_configs_name_listeners() -> None:
         ({"listeners": "X://:0"}, "add X:SASL_SSL"),
         ({"listeners": "PLAINTEXT://:0,PLAINTEXT://:0"}, "names PLAINTEXT twice"),
         ({"listeners": ""}, "at least one listener"),
-        ({"listeners": "PLAINTEXT://:0", "advertised_listeners": "X://:0"}, "names X, which listeners does not have"),
+        ({"listeners": "PLAINTEXT://:0", "advertised_listeners": "X://:0"}, "names X, which listeners does not name"),
         ({"listeners": "PLAINTEXT://:0", "listen": "127.0.0.1:1"}, "not both"),
         ({"listeners": [Listener()], "advertised": "a:1"}, "not both"),
         ({"listeners": [Listener(), "x"]}, "must be a list of Listener objects"),
         ({"listeners": [Listener(), Listener()]}, "names PLAINTEXT twice"),
+        ({"listener_name_sasl_ssl_ssl_client_auth": "required"}, r"without listener\.name\.NAME\., for all listeners"),
     ],
 )
 def test_contradictory_listeners_are_refused(options: dict[str, object], message: str) -> None:

@@ -116,19 +116,19 @@ def test_fractions_are_valid_for_percentages_and_mutations() -> None:
     ]
 
 
-def test_the_last_quota_of_an_entity_removes_it_and_turns_counting_off() -> None:
+async def test_the_last_quota_of_an_entity_removes_it_and_turns_counting_off() -> None:
     quotas = client_quotas(Clock())
     entity = entity_of([("user", "a")])
-    quotas.alter(entity, {PRODUCE: 5.0})
+    await quotas.alter([(entity, {PRODUCE: 5.0})])
     assert quotas.enabled
-    quotas.alter(entity, {PRODUCE: None})
+    await quotas.alter([(entity, {PRODUCE: None})])
     assert not quotas.enabled
     assert quotas.describe({}, strict=False) == {}
 
 
-def test_validation_alone_changes_nothing() -> None:
+async def test_validation_alone_changes_nothing() -> None:
     quotas = client_quotas(Clock())
-    quotas.alter(entity_of([("user", "a")]), {PRODUCE: 5.0}, validate_only=True)
+    await quotas.alter([(entity_of([("user", "a")]), {PRODUCE: 5.0})], validate_only=True)
     assert not quotas.enabled
 
 
@@ -157,8 +157,7 @@ def test_entities_are_described_by_name_default_or_type() -> None:
 async def test_quotas_outlive_a_restart() -> None:
     storage = MemoryStorage()
     first = ClientQuotas(SecurityStore(storage), Clock(), windows=(11, 1), mutations=(11, 1))
-    first.alter(entity_of([("user", None), ("client-id", "app")]), {PRODUCE: 5.0})
-    await first.save()
+    assert await first.alter([(entity_of([("user", None), ("client-id", "app")]), {PRODUCE: 5.0})]) == [None]
     store = SecurityStore(storage)
     store.load()
     second = ClientQuotas(store, Clock(), windows=(11, 1), mutations=(11, 1))
@@ -219,31 +218,31 @@ def test_a_bucket_allows_a_burst_then_debts_until_they_have_accrued() -> None:
     assert bucket.tokens(2.0, 1000.0) == 22.0
 
 
-def test_clients_are_counted_apart_unless_they_share_a_quota() -> None:
+async def test_clients_are_counted_apart_unless_they_share_a_quota() -> None:
     quotas = client_quotas(Clock())
-    quotas.alter(entity_of([("user", "alice")]), {PRODUCE: 10.0})
+    await quotas.alter([(entity_of([("user", "alice")]), {PRODUCE: 10.0})])
     assert quotas.count_produced("alice", "a", 100) == 0
     assert quotas.count_produced("alice", "b", 10) == 1000
     assert quotas.count_produced("bob", "a", 10_000) == 0
-    quotas.alter(entity_of([("user", None), ("client-id", None)]), {PRODUCE: 10.0})
+    await quotas.alter([(entity_of([("user", None), ("client-id", None)]), {PRODUCE: 10.0})])
     assert quotas.count_produced("bob", "a", 100) == 0
     assert quotas.count_produced("bob", "b", 100) == 0
 
 
-def test_many_client_ids_do_not_fill_the_memory() -> None:
+async def test_many_client_ids_do_not_fill_the_memory() -> None:
     clock = Clock()
     quotas = client_quotas(clock)
-    quotas.alter(entity_of([("client-id", None)]), {PRODUCE: 10.0})
+    await quotas.alter([(entity_of([("client-id", None)]), {PRODUCE: 10.0})])
     for number in range(20_000):
         clock.now += 0.1
         quotas.count_produced("alice", f"client-{number}", 1)
     assert len(quotas._rates) <= 2048
 
 
-def test_a_strict_quota_refuses_once_the_bucket_is_overdrawn() -> None:
+async def test_a_strict_quota_refuses_once_the_bucket_is_overdrawn() -> None:
     clock = Clock()
     quotas = client_quotas(clock)
-    quotas.alter(entity_of([("user", "alice")]), {"controller_mutation_rate": 1.0})
+    await quotas.alter([(entity_of([("user", "alice")]), {"controller_mutation_rate": 1.0})])
     first = quotas.new_mutation_quota("alice", "a", strict=True)
     assert first is not None
     first.record(15)
@@ -258,9 +257,9 @@ def test_a_strict_quota_refuses_once_the_bucket_is_overdrawn() -> None:
     again.record(1)
 
 
-def test_a_permissive_quota_only_throttles() -> None:
+async def test_a_permissive_quota_only_throttles() -> None:
     quotas = client_quotas(Clock())
-    quotas.alter(entity_of([("user", "alice")]), {"controller_mutation_rate": 1.0})
+    await quotas.alter([(entity_of([("user", "alice")]), {"controller_mutation_rate": 1.0})])
     quota = quotas.new_mutation_quota("alice", "a", strict=False)
     assert quota is not None
     for _ in itertools.repeat(None, 3):
@@ -268,9 +267,9 @@ def test_a_permissive_quota_only_throttles() -> None:
     assert quota.throttle_ms == 4000
 
 
-def test_a_quota_of_an_address_replaces_the_default_of_all() -> None:
+async def test_a_quota_of_an_address_replaces_the_default_of_all() -> None:
     quotas = client_quotas(Clock())
-    quotas.alter(entity_of([("ip", None)]), {"connection_creation_rate": 1.0})
-    quotas.alter(entity_of([("ip", "10.0.0.1")]), {"connection_creation_rate": 100.0})
+    await quotas.alter([(entity_of([("ip", None)]), {"connection_creation_rate": 1.0})])
+    await quotas.alter([(entity_of([("ip", "10.0.0.1")]), {"connection_creation_rate": 100.0})])
     assert [quotas.count_connection("10.0.0.2") for _ in range(11)] == [0] * 10 + [1000]
     assert [quotas.count_connection("10.0.0.1") for _ in range(11)] == [0] * 11

@@ -188,7 +188,7 @@ async def test_clients_without_a_quota_are_not_throttled(client: RawClient) -> N
 
 async def test_a_login_is_not_throttled_and_what_follows_is(broker: Broker) -> None:
     entity = entity_of([("client-id", None)])
-    broker.state.quotas.alter(entity, {"request_percentage": 1e-9})
+    await broker.state.quotas.alter([(entity, {"request_percentage": 1e-9})])
     for api, throttle in ((ApiKey.SASL_HANDSHAKE, 0), (ApiKey.SASL_AUTHENTICATE, 0), (ApiKey.METADATA, 1000)):
         call = Call(broker.state, api=api, version=1)
         assert count_request(call, Usage(100), None, 0) == throttle

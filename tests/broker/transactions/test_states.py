@@ -54,5 +54,5 @@ def test_nothing_leads_out_of_dead() -> None:
 
 
 def test_a_transition_missing_from_the_table_raises() -> None:
-    with pytest.raises(InvalidTransition, match="tx: no way from EMPTY by COMMIT"):
+    with pytest.raises(InvalidTransition, match="tx: no transition from EMPTY by COMMIT"):
         Transaction("tx", 1).after(TransactionEvent.COMMIT, 5)

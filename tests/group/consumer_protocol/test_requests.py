@@ -78,7 +78,7 @@ def test_before_version_1_the_coordinator_generates_ids_and_there_are_no_pattern
     assert heartbeat.version(versions(0)) == 0
     assert (heartbeat.request.member_id, heartbeat.request.subscribed_topic_regex) == ("", None)
     assert HeartbeatBuilder(MEMBER, WANTED, WANTED, None).version(versions(1)) == 1
-    with pytest.raises(UnsupportedVersion, match="matches no patterns"):
+    with pytest.raises(UnsupportedVersion, match="does not support patterns"):
         HeartbeatBuilder(MEMBER, WANTED._replace(pattern="a.*"), None, None).version(versions(0))
 
 

@@ -281,7 +281,7 @@ def test_a_nested_schema_logs_once_that_it_is_slow(caplog: pytest.LogCaptureFixt
     (line,) = caplog.messages
     assert line.startswith("nested.schema: field 'times' is of type map: fastavro decodes the records individually")
     log_if_slow(avro(NEW, writer_schema=json.dumps(OLD)), "evolved.schema")
-    assert caplog.messages[1].startswith("evolved.schema: evolved.schema.writer differs: fastavro")
+    assert caplog.messages[1].startswith("evolved.schema: evolved.schema.writer differs from evolved.schema: fastavro")
 
 
 # --- schemas that cannot be columns ---------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ TREE = {"type": "record", "name": "Tree", "fields": [{"name": "next", "type": ["
         ('["int","string"]', "a union of several types cannot be a column"),
         ('"null"', "null alone cannot be a column"),
         ('{"type":"record","name":"R","fields":[]}', "a record without fields"),
-        ('{"type":"bytes","logicalType":"decimal","precision":50}', "Spark has 38"),
+        ('{"type":"bytes","logicalType":"decimal","precision":50}', "Spark's decimals have at most 38"),
     ],
 )
 def test_schemas_that_spark_has_no_type_for_are_refused(schema: str, message: str) -> None:

@@ -64,7 +64,7 @@ def test_a_schema_is_requested_once(registry: RegistryServer) -> None:
 def test_credentials_are_sent_and_never_shown(registry: RegistryServer) -> None:
     registry.answers["/schemas/ids/1"] = 401, b"no entry"
     secured = HttpRegistry(registry.url.replace("//", "//key:p%40ss@"))
-    with pytest.raises(ConnectionFailed, match="answers 401: no entry") as failure:
+    with pytest.raises(ConnectionFailed, match="responds with status 401: no entry") as failure:
         secured.schema(1)
     assert registry.asked == [("/schemas/ids/1", "Basic a2V5OnBAc3M=")]
     assert "p%40ss" not in str(failure.value)

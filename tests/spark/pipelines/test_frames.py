@@ -87,7 +87,7 @@ def test_a_value_stays_as_it_is_unless_it_is_nested(spark: SparkSession) -> None
 @pytest.mark.parametrize(
     ("query", "key", "message"),
     [
-        ("select 'k' as key, 3 as partition", None, "all columns are parts of a record"),
+        ("select 'k' as key, 3 as partition", None, "every column is another part of a record"),
         ("select 'x' as value, 'p' as partition", None, "partition must be int, not string"),
         ("select 5 as n", "carier", "`carier` cannot be resolved"),
     ],

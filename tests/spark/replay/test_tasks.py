@@ -61,7 +61,7 @@ def test_records_of_several_files_are_read_in_offset_order(tmp_path: Path) -> No
 def test_an_error_names_the_missing_file_of_a_task(tmp_path: Path) -> None:
     file = write(tmp_path, "a", [0, 1])
     (tmp_path / "a").unlink()
-    with pytest.raises(ArchiveDamaged, match="a is missing, which a manifest names"):
+    with pytest.raises(ArchiveDamaged, match="a, which a manifest names, is missing"):
         read(tmp_path, [file], 0, 5)
 
 

@@ -162,7 +162,7 @@ def test_two_runs_of_a_query_see_the_same_offsets(kafka: Kafka, queries: Queries
 def test_an_invalid_query_is_an_error_of_one_line(queries: Queries, orders: str, tmp_path: Path) -> None:
     for query, message in (
         (f"select valu from `{orders}`", "does not match its tables: .*`valu` cannot be resolved.*`value`"),
-        ("select 1 from nowhere", "no topic 'nowhere'"),
+        ("select 1 from nowhere", "topic 'nowhere' does not exist"),
         ("select 1 from sql.`orders-1`", r"in backticks: `sql\.orders-1`"),
     ):
         with pytest.raises(ConfigurationError, match=message) as failed:

@@ -36,13 +36,13 @@ def test_topics_are_found_by_name_in_any_case() -> None:
 
 
 def test_an_unknown_topic_is_an_error_with_the_nearest_name() -> None:
-    with pytest.raises(ConfigurationError, match="no topic 'order'; did you mean 'orders'"):
+    with pytest.raises(ConfigurationError, match="topic 'order' does not exist; did you mean 'orders'"):
         tables("order")
     with pytest.raises(ConfigurationError, match=r"in backticks: `a\.b-c`"):
         tables(("a", "b-c"))
     with pytest.raises(ConfigurationError, match="'CLICKS' may be Clicks or clicks"):
         tables("CLICKS")
-    with pytest.raises(ConfigurationError, match="'clicks' and 'Clicks' are one name to Spark"):
+    with pytest.raises(ConfigurationError, match="Spark does not distinguish 'clicks' and 'Clicks'"):
         tables("clicks", "Clicks")
     with pytest.raises(ConfigurationError, match="the query does not name 'orders', which has a decode option"):
         tables("payments", orders=Decode("string"))

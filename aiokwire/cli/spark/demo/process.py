@@ -86,7 +86,7 @@ def java_problem() -> str | None:
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     needs = f"Spark needs Java {LEAST_JAVA} or newer (Debian: apt-get install openjdk-17-jre-headless)"
     if java is None:
-        return f"{needs}: there is no java in {f'JAVA_HOME, {home}' if home else 'PATH'}"
+        return f"{needs}: java was not found in {f'JAVA_HOME, {home}' if home else 'PATH'}"
     output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
     version = java_version(output.stderr + output.stdout)
     if version is None or version < LEAST_JAVA:
