@@ -147,7 +147,7 @@ def _server(name: str, settings: Mapping[str, object] | None = None) -> KafkaSer
         named = {each.replace("_", "."): value for each, value in (settings or {}).items()}
         return real_kafka(name.removeprefix("kafka-"), settings=named)
     except MissingPrerequisite as missing:
-        _lacking(str(missing))
+        lacking(str(missing))
 
 
 @contextmanager
@@ -163,7 +163,8 @@ def broker_with(config: pytest.Config, name: str, settings: Mapping[str, object]
         yield server
 
 
-def _lacking(what: str) -> NoReturn:
+def lacking(what: str) -> NoReturn:
+    """Skip a test, or fail it where CI=true, because the machine lacks something."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"missing: {what}")
     pytest.skip(f"missing: {what}")
@@ -196,7 +197,7 @@ def secure_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[[str], S
         if name not in request.config.getoption("--brokers").split(","):
             pytest.skip("not in --brokers")
         if name not in running:
-            running[name] = _start_secure(name)
+            running[name] = new_secure_server(name)
         return running[name]
 
     yield get
@@ -204,12 +205,13 @@ def secure_brokers(request: pytest.FixtureRequest) -> Iterator[Callable[[str], S
         server.close()
 
 
-def _start_secure(name: str) -> SecureServer:
+def new_secure_server(name: str) -> SecureServer:
+    """Start a secure broker; its caller closes it."""
     server: SecureServer = SecureEmbedded() if name == "embedded" else SecureKafka(name.removeprefix("kafka-"))
     try:
         server.start()
     except MissingPrerequisite as missing:
-        _lacking(str(missing))
+        lacking(str(missing))
     return server
 
 
@@ -222,7 +224,7 @@ def secure_broker(request: pytest.FixtureRequest, secure_brokers: Callable[[str]
 def require_kerberos(broker: SecureServer) -> None:
     """Skip, or fail where CI=true, if the KDC of a broker is missing."""
     if broker.access.lacks_kerberos:
-        _lacking(broker.access.lacks_kerberos)
+        lacking(broker.access.lacks_kerberos)
 
 
 @pytest.fixture(scope="session")
@@ -235,5 +237,5 @@ def java() -> Callable[[BrokerUnderTest], JavaTools]:
         launcher()
         libs(VERSIONS[0])
     except MissingPrerequisite as missing:
-        _lacking(str(missing))
+        lacking(str(missing))
     return lambda broker: JavaTools(broker.bootstrap_servers)

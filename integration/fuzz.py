@@ -3,11 +3,11 @@
     python -m integration.fuzz requests --count 1_000_000 [--security login] [--seed 1]
     python -m integration.fuzz responses --count 1_000_000 [--seed 1]
 
-Requests of every API and version carry known and random names; a third have flipped bytes, a tenth
-are cut. With `--security tls` they are sent over TLS before any login, with `login` after one.
-Meanwhile another client asks for metadata every 20 ms. The command ends with status 1 if the broker
-ends, logs a stack trace, keeps memory, or lets the other client wait too long. Responses of every
-API are decoded after the same damage: anything but a message or a ProtocolViolation fails.
+Requests of every API and version carry known and random values; more than half are damaged (see
+`integration.damage`). With `--security tls` they are sent over TLS before any login, with `login`
+after one. Meanwhile another client asks for metadata every 20 ms. The command ends with status 1 if
+the broker ends, logs a stack trace, keeps memory, or lets the other client wait too long. Responses
+of every API are decoded after the same damage: anything but a message or a ProtocolViolation fails.
 """
 
 from __future__ import annotations
@@ -28,82 +28,19 @@ import anyio
 import uvloop
 
 from aiokwire import Admin
-from aiokwire.broker.dispatch import APIS
-from aiokwire.errors import KafkaError, ProtocolViolation
-from aiokwire.protocol import (
-    ZERO_UUID,
-    Message,
-    Response,
-    decode_response,
-    encode_request,
-    encode_response,
-    request_type,
-)
+from aiokwire.errors import ProtocolViolation
+from aiokwire.protocol import Response, decode_response, encode_request, encode_response
 from aiokwire.protocol.messages import sasl_authenticate, sasl_handshake
+from integration.damage import BEFORE_LOGIN, Mutator
 from integration.embedded import EmbeddedProcess
-from tests.protocol.samples import all_types, hints, sample, versions_of
+from tests.protocol.samples import all_types, sample, versions_of
 
-NAMES = ("t", "u", "g", "h", "__consumer_offsets", "max.message.bytes", "retention.ms", "range", "uniform", "1", "")
-NUMBERS = (0, 0, 0, 1, 1, 2, 3, 4, -1, -2, 5, 100, 1000, 2**15, 2**31 - 1, -(2**31))
 FRAMES = 20_000  # made before the run; each is damaged differently every time it is sent
-PIPELINED = 5
+PIPELINED = 20
+WAIT_SECONDS = 0.03  # for answers; a long poll is then left alone, or its connection closed
 PING_SECONDS = 0.02
 PATIENCE = 0.25  # seconds for the other client's 99th percentile
 MIB_ALLOWED = 150.0  # growth over the run: topics that the requests created, and the allocator
-
-
-class Mutator:
-    """Makes request frames, and damages copies of them."""
-
-    def __init__(self, seed: int) -> None:
-        self._rng = random.Random(seed)
-
-    def frames(self, count: int) -> list[bytes]:
-        """Return sound frames, without their size."""
-        apis = sorted(APIS.values())
-        frames: list[bytes] = []
-        while len(frames) < count:
-            api = self._rng.choice(apis)
-            request = self._filled(request_type(api.key))
-            version = self._rng.randint(api.served_from, api.last)
-            with contextlib.suppress(KafkaError, OverflowError, TypeError):  # what this version cannot carry
-                frames.append(b"".join(encode_request(request, version, 1, self._rng.choice(NAMES)))[4:])
-        return frames
-
-    def damaged(self, frame: bytes) -> bytes:
-        """Return the frame, often with flipped bytes, sometimes cut."""
-        dice = self._rng.random()
-        if dice < 0.35:
-            changed = bytearray(frame)
-            for _ in range(self._rng.choice((1, 1, 2, 8))):
-                changed[self._rng.randrange(min(4, len(changed) - 1), len(changed))] = self._rng.randrange(256)
-            return bytes(changed)
-        if dice < 0.45:
-            return frame[: self._rng.randrange(min(8, len(frame)), len(frame) + 1)]
-        return frame
-
-    def _filled(self, kind: type[Any]) -> Any:
-        message = kind()
-        for name, hint in hints(kind).items():
-            setattr(message, name, self._value(hint, getattr(message, name)))
-        return message
-
-    def _value(self, hint: Any, default: Any) -> Any:
-        text = str(hint)
-        if getattr(hint, "__origin__", None) is list:
-            element = hint.__args__[0]
-            return [self._value(element, None) for _ in range(self._rng.choice((0, 1, 1, 2, 3)))]
-        if isinstance(hint, type) and issubclass(hint, Message):
-            return self._filled(hint)
-        if hint is bool:
-            return self._rng.random() < 0.5
-        if hint is int:
-            return self._rng.choice(NUMBERS) if self._rng.random() < 0.6 or default is None else default
-        if "str" in text:
-            return self._rng.choice(NAMES)
-        if "bytes" in text:
-            return ZERO_UUID if default == ZERO_UUID else self._rng.randbytes(self._rng.choice((0, 16, 70)))
-        return default
 
 
 class Target:
@@ -135,12 +72,18 @@ class Target:
                     self.sent += len(batch)
                     next(numbers)
                     await writer.drain()
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(0.05):
-                            if not await reader.read(1 << 16):
-                                break
+                    if not await self._is_answered(reader, rng):
+                        break
             self.closed += 1
             writer.close()
+
+    async def _is_answered(self, reader: asyncio.StreamReader, rng: random.Random) -> bool:
+        """Return whether the connection is of further use."""
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                return bool(await reader.read(1 << 18))
+        except TimeoutError:
+            return rng.random() < 0.5
 
     async def _log_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         token = f"\0admin\0{self._password}".encode()
@@ -177,7 +120,10 @@ async def fuzz_requests(count: int, connections: int, seed: int, security: str) 
     password = options["sasl_plain_password"] if security == "login" else ""
     waits: list[float] = []
     try:
-        frames = Mutator(seed).frames(FRAMES)
+        mutator = Mutator(seed)
+        frames = mutator.frames(FRAMES)
+        if security == "tls":  # all others are refused
+            frames += mutator.frames(4 * FRAMES, BEFORE_LOGIN)
         before = resident_mib(broker.pid)
         target, numbers = Target(broker.port, context, password), itertools.count()
         began = anyio.current_time()

@@ -1,7 +1,8 @@
 """The embedded broker with TLS, SASL and ACLs in its own process, as `SecureKafka`.
 
 Started as `python -m integration.secure_embedded`, it reads its options as JSON from the standard
-input, serves until that is closed, and prints a line when it is ready.
+input, serves until that is closed, and prints a line when it is ready. It reads its certificates
+again for each further line.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import subprocess
 import sys
 from types import TracebackType
 from typing import Any, Self
+
+import anyio
+import anyio.to_thread
 
 from integration.kafka.secure import PROTOCOLS, USERS, Access, password
 from integration.kafka.server import ServerFailed
@@ -61,6 +65,18 @@ class SecureEmbedded:
         if process.stdout.readline().strip() != "ready":
             raise ServerFailed(f"the secure embedded broker ended with status {process.wait(_STOP_SECONDS)}")
 
+    async def reload_certificates(self) -> None:
+        """Let it use the present certificate and authorities for new connections."""
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("reload\n")
+        process.stdin.flush()
+        answer = await anyio.to_thread.run_sync(process.stdout.readline)
+        if answer.strip() != "reloaded":
+            raise ServerFailed(f"the secure embedded broker answered {answer!r}")
+
     def close(self) -> None:
         """Stop the process and delete the certificates."""
         process, self._process = self._process, None
@@ -91,6 +107,7 @@ class SecureEmbedded:
                 "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "super.users": "User:admin;User:alice;User:broker",
                 "connections.max.reauth.ms": self._reauth_ms,
+                "delegation.token.secret.key": "token-secret",
                 "sasl.enabled.mechanisms": ",".join(self.mechanisms),
                 "sasl.oauthbearer.jwks.endpoint.url": self.access.oidc.jwks_url,
                 "sasl.oauthbearer.expected.audience": "kafka",
@@ -121,9 +138,11 @@ async def _serve(options: dict[str, Any]) -> None:
     ]
     users = {user: Secret(text) for user, text in options["users"].items()}
     configs = {name.replace(".", "_"): value for name, value in options["configs"].items()}
-    async with Broker(listeners=listeners, users=users, **configs):
+    async with Broker(listeners=listeners, users=users, **configs) as broker:
         print("ready", flush=True)
-        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+        while await anyio.to_thread.run_sync(sys.stdin.readline):
+            await broker.reload_tls()
+            print("reloaded", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Run the fuzz tests of the record kernel under AddressSanitizer.
+"""Run the fuzz tests of the record and protocol kernels under AddressSanitizer.
 
-Builds the kernel with `-fsanitize=address` in a separate directory (default: `build/asan`), so that
-the checkout's build stays as it is, and runs the tests there without Python's own allocator: an
-out-of-bounds read or write ends the run with a report. Needs gcc and its libasan.
+Builds the kernels with `-fsanitize=address` in a separate directory (default: `build/asan`), so
+that the checkout's build stays as it is, and runs the tests there without Python's own allocator:
+an out-of-bounds read or write ends the run with a report. Needs gcc and its libasan.
 """
 
 from __future__ import annotations
@@ -24,30 +24,32 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("asan", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("asan")
 """
-TESTS = ["tests/records/test_fuzz.py", "tests/records/test_arrow.py", "tests/records/test_avro.py"]
-MODULES = ("_hash", "_record", "_columns", "_arrow_c", "_message_set", "_builder", "_batch", "_rows", "_avro")
+TESTS = [
+    "tests/records/test_fuzz.py",
+    "tests/records/test_arrow.py",
+    "tests/records/test_avro.py",
+    "tests/protocol/test_codec.py",
+    "tests/protocol/test_messages.py",
+]
+KERNELS = ("protocol", "records", "net")  # the packages whose modules are compiled
 
 
 def copy_sources(target: pathlib.Path) -> None:
-    """Copy the package and the tests of the kernel, without compiled modules."""
+    """Copy the package and the tests of the kernels, without compiled modules."""
     shutil.rmtree(target, ignore_errors=True)
     skipped = shutil.ignore_patterns("*.so", "*.c", "__pycache__")
-    (target / "aiokwire").mkdir(parents=True)
-    (target / "tests").mkdir()
-    for name in sorted(path.name for path in (ROOT / "aiokwire").glob("*.py*")):
-        if (ROOT / "aiokwire" / name).is_file():
-            shutil.copy(ROOT / "aiokwire" / name, target / "aiokwire" / name)
-    shutil.copytree(ROOT / "aiokwire" / "records", target / "aiokwire" / "records", ignore=skipped)
-    shutil.copytree(ROOT / "tests" / "records", target / "tests" / "records", ignore=skipped)
+    for folder in ("aiokwire", "tests/records", "tests/protocol"):
+        shutil.copytree(ROOT / folder, target / folder, ignore=skipped)
     (target / "conftest.py").write_text(CONFTEST)
 
 
 def build(target: pathlib.Path) -> None:
-    """Compile each module in place with the sanitizer."""
+    """Compile each module of the kernels in place with the sanitizer."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     include = "-I" + sysconfig.get_path("include")
-    for name in MODULES:
-        stem = f"aiokwire/records/{name}"
+    sources = [path for package in KERNELS for path in sorted((target / "aiokwire" / package).glob("*.pyx"))]
+    for source in sources:
+        stem = str(source.relative_to(target).with_suffix(""))
         subprocess.run([sys.executable, "-m", "cython", "-3", "-I", ".", f"{stem}.pyx"], cwd=target, check=True)
         subprocess.run(["gcc", *FLAGS, "-shared", include, f"{stem}.c", "-o", stem + suffix], cwd=target, check=True)
 

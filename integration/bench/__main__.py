@@ -37,7 +37,7 @@ from integration.bench.plan import (
     with_before,
     with_protocols,
 )
-from integration.bench.report import Runs, machine, show, summary
+from integration.bench.report import Runs, machine, show, show_overhead, summary
 from integration.bench.secured import PROTOCOLS, SecuredKafka
 from integration.kafka import MissingPrerequisite, RealKafka
 
@@ -234,6 +234,7 @@ def main() -> int:
             results = summary(runs, row.value_size)
             failed += sum(entry["failed"] for entry in results.values())
             show(console, row, results, options.against)
+            show_overhead(console, row, results)
             raw = {client: [figures and asdict(figures) for figures in list_] for client, list_ in runs.items()}
             what = {name: value for name, value in asdict(row).items() if name != "counts"}
             written.append({**what, "clients": results, "runs": raw})

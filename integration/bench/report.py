@@ -34,6 +34,7 @@ def summary(runs: Runs, value_size: int) -> dict[str, dict[str, Any]]:
             "slowest": min(rates),
             "fastest": max(rates),
             "cpu_seconds_per_million": statistics.median(_cpu(figures) for figures in done),
+            "least_cpu": min(_cpu(figures) for figures in done),
             "peak_mib": max(figures.peak_mib for figures in done),
             "failed": len(repetitions) - len(done),
             "ratios": {
@@ -106,6 +107,21 @@ def show(console: Console, row: Row, results: dict[str, dict[str, Any]], against
         if peer != against:
             text = f"{SUBJECT}: {ratio['rate']:.2f} x {peer}, {_share(ratio['cpu'])} of its CPU"
             console.print(text, markup=False, highlight=False)
+
+
+def show_overhead(console: Console, row: Row, results: dict[str, dict[str, Any]]) -> None:
+    """Print what each security protocol costs each client above plaintext."""
+    for client, entry in results.items():
+        plain, _, protocol = client.partition("+")
+        before = results.get(plain, {})
+        if not protocol or "least_cpu" not in entry or "least_cpu" not in before:
+            continue
+        median, best = (
+            (entry[name] - before[name]) * 1000 / row.value_size for name in ("cpu_seconds_per_million", "least_cpu")
+        )
+        rate = entry["messages_per_second"] / before["messages_per_second"]
+        text = f"{client}: {median:+.2f} CPU s/GB above plaintext (best runs {best:+.2f}), {rate:.2f} of its rate"
+        console.print(text, markup=False, highlight=False)
 
 
 def _share(ratio: float) -> str:

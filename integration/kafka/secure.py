@@ -10,6 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+import anyio
+
+from aiokwire import Admin
+from aiokwire.admin import ConfigResource, ResourceType
+from aiokwire.errors import InvalidRequestError
 from integration.kafka.fetch import MissingPrerequisite
 from integration.kafka.secure_files import PASSWORD, Certificates
 from integration.kafka.secure_kerberos import REALM, Kerberos
@@ -20,6 +25,7 @@ USERS = ("admin", "alice", "bob")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 PROTOCOLS = ("SASL_SSL", "SASL_PLAINTEXT", "SSL", "PLAINTEXT")
 _OLD = "0.10.2.2"
+_APPLIED = 20.0  # seconds within which the broker applies a change of its configs
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
@@ -127,6 +133,9 @@ class SecureServer(Protocol):
     def start(self) -> None:
         """Start it; return when it responds."""
 
+    async def reload_certificates(self) -> None:
+        """Let it use the present certificate and authorities for new connections."""
+
     def close(self) -> None:
         """Stop it and delete its data."""
 
@@ -175,6 +184,20 @@ class SecureKafka:
         except BaseException:
             self.close()
             raise
+
+    async def reload_certificates(self) -> None:
+        """Let it use the present certificate and authorities for new connections (KIP-226).
+
+        The files have other paths than before: Kafka need not read a file again whose path stays.
+        The authorities come first: it checks that they have issued the certificate, and applies a
+        change some time after its response.
+        """
+        files = self.access.certificates
+        trust, own = files.copied("ca.pem"), files.copied("broker.store.pem")
+        async with Admin(**self.access.options("SASL_PLAINTEXT", "PLAIN")) as admin:
+            for name, path in (("truststore", trust), ("keystore", own)):
+                changes = {f"listener.name.{one}.ssl.{name}.location": path for one in ("sasl_ssl", "ssl")}
+                await _altered(admin, {ConfigResource(ResourceType.BROKER, "1"): changes})
 
     def kill(self) -> None:
         """Kill the broker with SIGKILL."""
@@ -313,6 +336,20 @@ class SecureKafka:
         jaas = self.access.certificates.home / "jaas.conf"
         jaas.write_text(f"KafkaServer {{\n {_plain_jaas()}\n}};\n")
         return [f"-Djava.security.auth.login.config={jaas}", "-Dzookeeper.sasl.client=false"]
+
+
+async def _altered(admin: Admin, changes: dict[ConfigResource, dict[str, str]]) -> None:
+    """Alter configs; try again while the broker refuses them because of earlier ones."""
+    end = anyio.current_time() + _APPLIED
+    while True:
+        try:
+            (await admin.alter_configs(changes)).check()
+        except InvalidRequestError:
+            if anyio.current_time() > end:
+                raise
+            await anyio.sleep(0.1)
+        else:
+            return
 
 
 def _plain_jaas() -> str:

@@ -19,7 +19,8 @@ class Certificates:
 
     def __init__(self) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="aiokwire-certificates-"))
-        self.authority = CertificateAuthority.create("aiokwire test CA")
+        self.authority = self._next = CertificateAuthority.create("aiokwire test CA")
+        self._copies = 0
         self.alice = self.authority.client("alice", organization="Test")
         self._write("ca.pem", self.authority.certificate_pem)
         self._write_trust_store()
@@ -38,12 +39,39 @@ class Certificates:
         """Return the content of a PEM file."""
         return (self.home / name).read_text()
 
+    def issue_client(self, name: str, user: str) -> None:
+        """Write, or replace, the files of a client: `name.store.pem`, `name.crt` and so on."""
+        self._write_all(name, self.authority.client(user))
+
+    def trust_next_authority(self) -> None:
+        """Create another authority, and trust it beside the present one in ca.pem."""
+        self._next = CertificateAuthority.create("aiokwire renewed CA")
+        self._write("ca.pem", self.authority.certificate_pem + self._next.certificate_pem)
+
+    def renew_broker(self) -> None:
+        """Replace the broker's certificate; the next authority issues it, and all later ones."""
+        self.authority = self._next
+        self._write_all("broker", self.authority.server(["localhost", "kafka.example"], name="broker"))
+
+    def trust_present_authority(self) -> None:
+        """Trust the present authority alone in ca.pem."""
+        self._write("ca.pem", self.authority.certificate_pem)
+
+    def copied(self, name: str) -> str:
+        """Return the path of a copy of a file, under a name of its own."""
+        self._copies += 1
+        copy = self.home / f"copy-{self._copies}-{name}"
+        shutil.copy(self.home / name, copy)
+        return str(copy)
+
     def close(self) -> None:
         """Delete the files."""
         shutil.rmtree(self.home, ignore_errors=True)
 
     def _write(self, name: str, content: str | bytes) -> None:
-        (self.home / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        temporary = self.home / f"{name}.tmp"
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+        temporary.replace(self.home / name)
 
     def _write_all(self, name: str, issued: Issued) -> None:
         self._write(f"{name}.crt", issued.certificate_pem)

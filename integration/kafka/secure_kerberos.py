@@ -84,6 +84,21 @@ class Kerberos:
         """Return the keytab of "broker", or of a client."""
         return self.home / f"{name}.keytab"
 
+    @property
+    def cache(self) -> Path:
+        """The ticket cache of clients that have no keytab, as of kinit: KRB5CCNAME."""
+        return self.home / "ccache"
+
+    def log_in(self, name: str) -> None:
+        """Put a client's ticket into the cache, as kinit does."""
+        import gssapi
+
+        store: dict[bytes | str, bytes | str] = {
+            "client_keytab": str(self.keytab(name)),
+            "ccache": f"FILE:{self.cache}",
+        }
+        assert gssapi.Credentials(usage="initiate", store=store).lifetime > 0
+
     def start(self) -> None:
         """Create the realm and start its KDC.
 

@@ -25,26 +25,11 @@ from tests.security.exchanges import exchange
 
 
 class Realm(Kerberos):
-    """The realm of secure Kafka, with a ticket cache; tickets of bob are valid for a second."""
+    """The realm of secure Kafka; tickets of bob are valid for a second."""
 
     def start(self) -> None:
         super().start()
         self._administer("modprinc -maxlife 1second bob")
-
-    @property
-    def cache(self) -> Path:
-        """The cache of tickets, as of kinit: KRB5CCNAME."""
-        return self.home / "ccache"
-
-    def log_in(self, name: str) -> None:
-        """Put a ticket into the cache, as kinit does."""
-        import gssapi
-
-        store: dict[bytes | str, bytes | str] = {
-            "client_keytab": str(self.keytab(name)),
-            "ccache": f"FILE:{self.cache}",
-        }
-        assert gssapi.Credentials(usage="initiate", store=store).lifetime > 0
 
 
 @pytest.fixture(scope="module")

@@ -155,13 +155,13 @@ MISTAKES = {
     # certificates of clients
     "no client certificate": Mistake(
         lambda it: trusting(it, "SSL", "SSL"),
-        KafkaError,
+        AuthenticationFailed,
         r"requires? (?:one|a certificate of the client)",
         "set ssl_keystore_location",
     ),
     "no client certificate with TLS 1.2": Mistake(
         lambda it: trusting(it, "SSL", "SSL") | {"ssl_enabled_protocols": "TLSv1.2"},
-        KafkaError,
+        AuthenticationFailed,
         r"requires? (?:one|a certificate of the client)",
         "set ssl_keystore_location",
     ),
@@ -174,9 +174,9 @@ MISTAKES = {
     ),
     "a client certificate of another authority at the embedded broker": Mistake(
         lambda it: it.options("SSL") | {"ssl_keystore_location": it.certificates.path("stranger.store.pem")},
-        ConnectionFailed,
-        "refuses the client's certificate",
-        "its log has the reason",
+        AuthenticationFailed,
+        "does not trust the authority that signed the client's certificate",
+        "its truststore must contain",
         EMBEDDED,
     ),
     "an expired client certificate": Mistake(
@@ -306,11 +306,7 @@ MISTAKES = {
     ),
     "a token endpoint that is down": Mistake(
         lambda it: (
-            it.options("SASL_SSL", "OAUTHBEARER")
-            | {
-                "sasl_oauthbearer_token_endpoint_url": "http://127.0.0.1:1/token",
-                "sasl_login_retry_backoff_max_ms": 200,
-            }
+            it.options("SASL_SSL", "OAUTHBEARER") | {"sasl_oauthbearer_token_endpoint_url": "http://127.0.0.1:1/token"}
         ),
         ConnectionFailed,
         "no OAuth token after .* attempts",

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from aiokwire import Admin, Consumer, KafkaError, Producer, TopicPartition
+from aiokwire import Admin, Consumer, KafkaError, Producer
 from integration.conftest import require_kerberos
 from integration.kafka.secure import MECHANISMS, SecureServer
 from integration.kafka.secure_files import PASSWORD, Certificates
@@ -63,10 +63,12 @@ async def write(topic: str, options: dict[str, Any]) -> None:
                 raise ZeroDivisionError
 
 
-async def read(topic: str, group: str, options: dict[str, Any]) -> list[bytes]:
+async def read(
+    topic: str, group: str, options: dict[str, Any], *, isolation_level: str = "read_committed"
+) -> list[bytes]:
     """Return the committed records, read by a group that commits."""
     found: list[bytes] = []
-    reading: dict[str, Any] = {"group_id": group, "auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+    reading: dict[str, Any] = {"group_id": group, "auto_offset_reset": "earliest", "isolation_level": isolation_level}
     async with Consumer(topic, **reading, **options) as consumer:
         with anyio.fail_after(PATIENCE):
             while len(found) < 2 * COUNT:
@@ -148,12 +150,37 @@ async def test_a_user_without_acls_is_refused_with_the_name_of_the_topic(secure_
 async def test_an_old_release_works_with_tls_and_plain(
     secure_brokers: NewBroker, name: str, protocol: str, mechanism: str
 ) -> None:
+    """Use all that the release has: no transactions, configs or deletion of groups."""
     options = secure_brokers(name).access.options(protocol, mechanism)
-    topic = f"t-{uuid.uuid4().hex[:10]}"
-    async with Producer(**options) as producer:
-        await producer.send(topic, b"value", partition=0)
-    place = TopicPartition(topic, 0)
-    async with Consumer(partitions=[place], auto_offset_reset="earliest", **options) as consumer:
-        with anyio.fail_after(PATIENCE):
-            (record,) = await consumer.getmany(timeout=PATIENCE)
-    assert record.value == b"value"
+    topic, group = f"t-{uuid.uuid4().hex[:10]}", f"g-{uuid.uuid4().hex[:10]}"
+    values = [b"%d" % number for number in range(2 * COUNT)]
+    async with Admin(default_api_timeout_ms=PATIENCE * 1000, **options) as admin:
+        created = await admin.create_topic(topic, 2, replication_factor=1)
+        assert created.name == topic
+        async with Producer(**options) as producer:
+            for value in values:
+                await producer.send(topic, value)
+        assert await read(topic, group, options, isolation_level="read_uncommitted") == sorted(values)
+        await check_admin(admin, topic, group)
+        await admin.delete_topic(topic)
+        await until_gone(admin, topic)
+
+
+async def check_admin(admin: Admin, topic: str, group: str) -> None:
+    """Ask for all that the release reports about topics and groups."""
+    assert topic in [one.name for one in await admin.list_topics()]
+    assert len((await admin.describe_topic(topic)).partitions) == 2
+    assert group in [one.group_id for one in await admin.list_groups()]
+    (described,) = (await admin.describe_groups([group])).check().values()
+    assert described.state == "Empty"
+    committed = await admin.list_group_offsets(group)
+    assert sum(one.offset for one in committed.values()) == 2 * COUNT
+    assert {one.lag for one in (await admin.group_lag(group)).values()} == {0}
+    assert (await admin.describe_cluster()).brokers
+
+
+async def until_gone(admin: Admin, topic: str) -> None:
+    """Wait until a topic is deleted, which the release does after its response."""
+    with anyio.fail_after(PATIENCE):
+        while topic in [one.name for one in await admin.list_topics()]:  # noqa: ASYNC110 - brokers send no event
+            await anyio.sleep(0.1)

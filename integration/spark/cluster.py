@@ -74,6 +74,7 @@ class Cluster:
     def __enter__(self) -> Self:
         (self._folder / "spark").mkdir()
         (self._folder / "empty").mkdir()
+        (self._folder / "local").mkdir()
         self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
         try:
             wait_until(lambda: _MASTER.search(self.log("master")), 60, "Spark's master")
@@ -106,6 +107,11 @@ class Cluster:
             pid for pid, command, place in _processes() if "pyspark.daemon" in command and self._folder in place.parents
         ]
 
+    @property
+    def sessions(self) -> set[int]:
+        """The session ids of its processes, which include executors and their Python workers."""
+        return {process.pid for process in self._processes.values()}
+
     def log(self, name: str) -> str:
         """Return the log of a daemon."""
         return (self._folder / f"{name}.log").read_text()
@@ -122,7 +128,7 @@ class Cluster:
         if self._hides:
             command = ["unshare", "-m", "sh", "-c", self._hidden(command)]
         environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(self._home), "SPARK_LOCAL_IP": "127.0.0.1"}
-        environment |= {"SPARK_SCALA_VERSION": "2.13", **_java_home()}
+        environment |= {"SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_DIRS": str(self._folder / "local"), **_java_home()}
         with (self._folder / f"{name}.log").open("wb") as log:
             self._processes[name] = _started(command, environment, log)
 

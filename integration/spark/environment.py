@@ -25,12 +25,13 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _SKIPPED: Final = shutil.ignore_patterns("__pycache__", "tests", "*.pyx", "*.c", "*.h", "*.a", "include")
 
 
-def make_environment(folder: Path) -> None:
-    """Create a venv with aiokwire of this checkout and the requirements of its extra."""
+def make_environment(folder: Path, *extras: str) -> None:
+    """Create a venv with aiokwire of this checkout and the requirements of its extras."""
     venv.create(folder, symlinks=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for name in sorted(_with_needed([*project["dependencies"], *project["optional-dependencies"][EXTRA]])):
+    needed = [each for extra in (EXTRA, *extras) for each in project["optional-dependencies"][extra]]
+    for name in sorted(_with_needed([*project["dependencies"], *needed])):
         _copy(importlib.metadata.distribution(name), packages)
     root = Path(aiokwire.__file__).parent
     for package in (root, root.with_name("pyspark_aiokwire")):

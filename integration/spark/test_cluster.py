@@ -10,18 +10,17 @@ import dataclasses
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from integration.spark.account import check_copies, values_of
 from integration.spark.cluster import CONF, Cluster, wait_until
 from integration.spark.cluster_job import Work
+from integration.spark.driver import PATIENCE, Driver
 from integration.spark.environment import make_environment, pack
 from tests.spark.conftest import Kafka, broker_process
 
@@ -30,7 +29,6 @@ pytestmark = pytest.mark.timeout(1200)
 PARTITIONS: Final = 2
 ROWS: Final = 40  # in each feed
 LARGEST_ARCHIVE: Final = 150 * 1024 * 1024
-_PATIENCE: Final = 300.0  # of a step, on a busy machine
 DECLARED: Final = """
 bootstrap = "${brokers}"
 [sources.rows]
@@ -43,55 +41,6 @@ from = "counted"
 topic = "${loud}"
 delivery = "exactly-once"
 """
-
-
-class Driver:
-    """The process of a driver, in a directory with the environment.
-
-    Its output is read from a file.
-    """
-
-    def __init__(self, folder: Path, *command: str) -> None:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
-        environment["PYSPARK_PYTHON"] = "./environment/bin/python"
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
-        self._out = folder / "driver.out"
-        self._errors = folder / "driver.err"
-        with self._out.open("wb") as out, self._errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, *command],
-                cwd=folder,
-                env=environment,
-                stdout=out,
-                stderr=errors,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-
-    def found(self) -> dict[str, Any]:
-        """Return the results that it has printed so far."""
-        results: dict[str, Any] = {}
-        for line in self._out.read_text().splitlines():
-            if line.startswith("{"):
-                results |= json.loads(line)
-        return results
-
-    def wait_for(self, what: str) -> Any:
-        """Wait for a result; raise AssertionError if it ends without it."""
-        wait_until(lambda: what in self.found() or self.process.poll() is not None, _PATIENCE, what)
-        assert what in self.found(), self._errors.read_text()[-5000:]
-        return self.found()[what]
-
-    def end(self) -> dict[str, Any]:
-        """Wait for its end and return its results; raise AssertionError if it failed."""
-        assert self.process.wait(_PATIENCE) == 0, self._errors.read_text()[-5000:]
-        return self.found()
-
-    def kill(self) -> None:
-        """Kill it with its JVM."""
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
 
 
 @pytest.fixture
@@ -143,7 +92,7 @@ def through_kills(kafka: Kafka, cluster: Cluster, driver: Driver, work: Work, fe
     copy = work.copy()
 
     def committed(batches: int) -> None:
-        wait_until(lambda: copy.is_past(batches) or driver.process.poll() is not None, _PATIENCE, "a microbatch")
+        wait_until(lambda: copy.is_past(batches) or driver.process.poll() is not None, PATIENCE, "a microbatch")
 
     committed(0)
     done = copy.committed()
@@ -171,7 +120,7 @@ def declared(kafka: Kafka, cluster: Cluster, folder: Path, fed: list[str]) -> No
         command += ["--conf", f"{name}={value}"]
     driver = Driver(folder, *command)
     try:
-        driver.process.wait(_PATIENCE)
+        driver.process.wait(PATIENCE)
         assert driver.end()["rows_read"]
     finally:
         driver.kill()
