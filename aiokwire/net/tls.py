@@ -84,10 +84,11 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         timer = self._loop.call_later(timeout, self._expire, timeout)
         try:
             await self._shaken.wait()
+        except BaseException:  # cancelled: nobody else would close the connection
+            self.abort()
+            raise
         finally:
             timer.cancel()
-            if not self._shaken.is_set():
-                self.abort()
         if self._error is not None:
             raise self._error
 

@@ -576,3 +576,33 @@ async def test_cancelled_at_any_turn_a_handshake_leaves_nothing_open(
         task.cancel()
         await asyncio.wait([task])
         await close(connection)
+
+
+async def test_cancelled_as_the_handshake_completes_the_transport_is_closed(
+    serve: Serve, trusted: ssl.SSLContext
+) -> None:
+    lost = asyncio.Event()
+
+    class Cancelling(asyncio.BufferedProtocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            task.cancel()
+
+        def get_buffer(self, sizehint: int) -> memoryview:
+            return memoryview(bytearray(1024))
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            lost.set()
+
+    async def connect(address: Address) -> None:
+        context = ssl.create_default_context(cadata=pki.authority().certificate_pem)
+        _, transport = await asyncio.get_running_loop().create_connection(
+            lambda: TlsTransport(Cancelling(), context, server_hostname="localhost"), address.host, address.port
+        )
+        await transport.shake_hands(5)
+
+    async with serve(echo, tls=trusted) as address:
+        task = asyncio.get_running_loop().create_task(connect(address))
+        await asyncio.wait([task])
+        assert task.cancelled()
+        with anyio.fail_after(5):
+            await lost.wait()

@@ -114,7 +114,8 @@ async def test_kept_partitions_keep_their_positions_and_no_record_is_read_twice(
 async def test_fetch_memory_of_revoked_partitions_is_waited_for(kafka_broker: Broker) -> None:
     """The lanes of the revoked partitions used all memory, and their end must wake the new
     lanes."""
-    options = {"partition_assignment_strategy": "range", "fetch_memory": 1_000_000, "fetch_max_wait_ms": 500}
+    options = {"partition_assignment_strategy": "range", "fetch_memory": 1_000_000}
+    held = kafka_broker.faults.on(ApiKey.FETCH, times=None).hold()
     async with member(kafka_broker, "one", **options) as reader:
         for lanes in (1, 2):  # each has half of the memory until its fetch is answered
             await until(lambda lanes=lanes: reader.memory_in_use == lanes * 500_000)  # type: ignore[misc]  # bound now
@@ -123,6 +124,7 @@ async def test_fetch_memory_of_revoked_partitions_is_waited_for(kafka_broker: Br
             await until(lambda before=generation: kafka_broker.faults.group("g").generation > before)  # type: ignore[misc]  # as above
             await until(lambda: kafka_broker.faults.group("g").state == "Stable")
         await fill(kafka_broker, 1, topic="one")
+        held.release()
         assert (await reader.getone(timeout=5)).offset == 0
 
 
