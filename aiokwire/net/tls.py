@@ -84,7 +84,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         timer = self._loop.call_later(timeout, self._expire, timeout)
         try:
             await self._shaken.wait()
-        except BaseException:  # cancelled: nobody else would close the connection
+        except BaseException:  # a cancelled caller does not get this transport, and cannot close it
             self.abort()
             raise
         finally:
