@@ -52,7 +52,7 @@ class SecurityStore:
         return self._turns.setdefault(name, anyio.Lock())
 
     async def replace(self, name: str, rows: list[dict[str, Any]]) -> None:
-        """Store the rows of a section, in its turn.
+        """Store the rows of a section, in its turn. Cannot be cancelled: it waits only for writes.
 
         Raises: StorageError: the file cannot be written; the section stays as it was.
         """
@@ -60,8 +60,9 @@ class SecurityStore:
         self._sections[name] = rows
         self._version += 1
         try:
-            await self._save(self._version)
-        except BaseException:  # a later change of another section must not write these rows
+            with anyio.CancelScope(shield=True):  # from now on the change of another section may store these rows
+                await self._save(self._version)
+        except BaseException:  # a later change of another section must not store these rows
             self._sections[name] = before
             raise
 

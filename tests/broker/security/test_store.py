@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import anyio
+import anyio.from_thread
 import pytest
 import pytest_asyncio
 
@@ -23,10 +25,36 @@ SHA_256 = "SCRAM-SHA-256"
 
 
 class Disk(MemoryStorage):
-    """A disk that can be full."""
+    """A disk that can be full, and whose writes can be held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_held = False
+        self._arrived = anyio.Event()
+        self._released = threading.Semaphore(0)
 
     def is_full(self, full: bool) -> None:
         self.capacity = sum(len(file.data) for file in self.files.values()) if full else None
+
+    def hold(self) -> None:
+        """From now on each write of a file waits for a `release`."""
+        self._is_held = True
+
+    def release(self, *, hold: bool = True) -> None:
+        """Let the held write take place; with `hold` the next one is held, too."""
+        self._is_held = hold
+        self._released.release()
+
+    async def arrived(self) -> None:
+        """Wait for the next held write."""
+        await self._arrived.wait()
+        self._arrived = anyio.Event()
+
+    def write(self, path: str, data: bytes | bytearray | memoryview) -> None:
+        if self._is_held:
+            anyio.from_thread.run_sync(self._arrived.set)
+            assert self._released.acquire(timeout=30)
+        super().write(path, data)
 
 
 @pytest_asyncio.fixture
@@ -161,3 +189,46 @@ async def test_clients_get_the_error_of_the_disk_and_the_log_names_what_is_in_fo
     assert [one.error_code for one in deleted.filter_results] == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert "1 ACL(s) were not removed and stay in force" in caplog.text
     assert allowed(state)
+
+
+@pytest.mark.parametrize("change", CREATIONS)
+async def test_a_change_that_is_cancelled_while_it_waits_is_in_force_if_it_is_stored(
+    state: BrokerState, disk: Disk, change: Change
+) -> None:
+    """The write of another section, which waited before it, may store its rows as well."""
+    before = in_force(state)
+    cancelled = anyio.CancelScope()
+
+    async def give_up() -> None:
+        with cancelled:
+            await change(state)
+
+    disk.hold()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(state.security.replace, "first", [])
+        await disk.arrived()
+        tasks.start_soon(state.security.replace, "second", [])
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(give_up)
+        await anyio.wait_all_tasks_blocked()
+        disk.release()
+        await disk.arrived()
+        cancelled.cancel()
+        await anyio.wait_all_tasks_blocked()
+        disk.release(hold=False)
+    state.security = SecurityStore(disk)
+    state.security.load()
+    is_stored = any(state.security.section(name) for name in ("acls", "scram", "quotas", "tokens"))
+    assert (in_force(state) != before) == is_stored
+
+
+async def test_a_change_that_was_cancelled_before_its_turn_has_no_effect(state: BrokerState, disk: Disk) -> None:
+    disk.hold()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(create_acl, state)
+        await disk.arrived()
+        with anyio.move_on_after(0):
+            await delete_acl(state)
+        disk.release(hold=False)
+    assert allowed(state)
+    assert state.security.section("acls")
