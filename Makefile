@@ -14,6 +14,8 @@ endif
 endif
 BIN := $(VENV)/bin
 TESTS ?=
+# Test processes; each runs whole files.
+JOBS ?= 2
 # Tests of these folders need no PySpark.
 SPARK := $(if $(filter-out tests/net tests/cluster tests/producer tests/consumer tests/group,$(or $(TESTS),all)),$(VENV)/spark.stamp)
 KERNEL := $(shell find aiokwire -name '*.pyx' -o -name '*.pxd')
@@ -59,7 +61,7 @@ demo-spark: build $(VENV)/spark.stamp ## hourly delays of the flights on Spark, 
 	$(BIN)/aiokwire spark demo
 
 test: build $(VENV)/dev.stamp $(SPARK) ## every test of the package (PYTHON=python3.13 chooses the interpreter, TESTS=tests/net some tests)
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TESTS)
 
 integration: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the same scenarios on the embedded broker and on Kafka
 	-$(BIN)/python -W ignore::RuntimeWarning -m integration.kafka.fetch 4.3.1 0.10.2.2 0.8.2.2
