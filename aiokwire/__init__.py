@@ -104,6 +104,13 @@ if TYPE_CHECKING:
         TransactionalReader as TransactionalReader,
         Watermarks as Watermarks,
     )
+    from aiokwire.worker import (
+        Context as Context,
+        DeadLetter as DeadLetter,
+        Retry as Retry,
+        RetryPolicy as RetryPolicy,
+        Skip as Skip,
+    )
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         globals(),
@@ -136,6 +143,7 @@ else:
                 "OffsetAndTimestamp OffsetReset RecordMetadata TimestampType TopicPartition TransactionalReader "
                 "Watermarks"
             ),
+            "worker": "Context DeadLetter Retry RetryPolicy Skip",
         },
     )
     __all__ += ["__version__"]

@@ -173,6 +173,22 @@ class GroupProtocol(str, _Choice):
     AUTO = "auto"  # CONSUMER if the broker supports it, else CLASSIC
 
 
+class Order(str, _Choice):
+    """Which records wait for each other in a worker."""
+
+    PARTITION = "partition"  # those of one partition
+    KEY = "key"  # those with the same key in one partition; records without a key do not wait
+    NONE = "none"
+
+
+class Guarantee(str, _Choice):
+    """How often the effects of a record count when a worker or broker fails."""
+
+    AT_LEAST_ONCE = "at-least-once"  # committed after its handler has finished
+    AT_MOST_ONCE = "at-most-once"  # committed before its handler starts
+    EXACTLY_ONCE = "exactly-once"  # what handlers send and the offsets are one transaction
+
+
 class TimestampType(int, _Choice):
     """The origin of a record's timestamp; the values are those of the batch's attribute bit."""
 

@@ -1,0 +1,116 @@
+"""What is finished of one partition: the offset to commit, and the ranges finished beyond it.
+
+Records are delivered in the order of their offsets and finish in any order. The committed offset
+never passes an unfinished record.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class OffsetRange(NamedTuple):
+    """Offsets from `start` up to, but without, `end`."""
+
+    start: int
+    end: int
+
+
+class Progress(NamedTuple):
+    """What a commit stores: all below `offset` is finished, and so are the `ranges` beyond it."""
+
+    offset: int
+    leader_epoch: int
+    ranges: tuple[OffsetRange, ...]
+
+
+class CompletedOffsets:
+    """The offsets of one partition that are in flight or completed.
+
+    Offsets that a log does not have (compaction, transaction markers) count as completed.
+    """
+
+    __slots__ = ("_beyond", "_committed", "_done", "_epochs", "_in_flight", "_next", "_skips")
+
+    def __init__(self, committed: int = -1, finished: Iterable[OffsetRange] = ()) -> None:
+        """`committed`: the committed offset, -1 if none; `finished`: the ranges beyond it that its
+        metadata names, in order."""
+        self._committed = committed
+        self._in_flight: deque[int] = deque()  # started, in order; its first one is unfinished
+        self._done: set[int] = set()  # those of them that are finished
+        self._next = -1  # the offset after the last one that was started
+        self._epochs: deque[tuple[int, int]] = deque()  # (first offset, leader epoch) of each change
+        self._skips = deque(finished)  # those that were not reached yet
+        self._beyond = self._skips[-1].end if self._skips else -1
+
+    def start(self, offset: int, leader_epoch: int = -1) -> bool:
+        """Note the next record; return False if it was finished before, so that it is left out."""
+        if offset < self._committed:  # the log was recreated: the ranges are of another one
+            self._skips.clear()
+        if not self._epochs or self._epochs[-1][1] != leader_epoch:
+            self._epochs.append((offset, leader_epoch))
+        self._next = offset + 1
+        if offset < self._beyond and self._is_finished(offset):
+            return False
+        self._in_flight.append(offset)
+        return True
+
+    def _is_finished(self, offset: int) -> bool:
+        while self._skips and self._skips[0].end <= offset:
+            self._skips.popleft()
+        return bool(self._skips) and self._skips[0].start <= offset
+
+    def complete(self, offset: int) -> None:
+        """Note that the record at a started offset is finished."""
+        in_flight, done = self._in_flight, self._done
+        if in_flight[0] != offset:
+            done.add(offset)
+            return
+        in_flight.popleft()
+        while done and in_flight[0] in done:
+            done.remove(in_flight.popleft())
+
+    def reach(self, position: int) -> None:
+        """Note that no record exists between the last started one and `position`."""
+        self._next = max(self._next, position)
+
+    @property
+    def next_offset(self) -> int:
+        """The lowest offset that may be started; -1 before the first record."""
+        return self._next
+
+    @property
+    def in_flight(self) -> int:
+        """The number of started records that are not finished."""
+        return len(self._in_flight) - len(self._done)
+
+    def committable(self) -> Progress | None:
+        """Return what a commit may store now; None before the first record."""
+        if self._next < 0:
+            return None
+        offset = self._in_flight[0] if self._in_flight else self._next
+        return Progress(offset, self._epoch_before(offset), tuple(self._finished_beyond(offset)))
+
+    def _epoch_before(self, offset: int) -> int:
+        """Return the leader epoch of the last record before an offset; -1 if unknown."""
+        epochs = self._epochs
+        while len(epochs) > 1 and epochs[1][0] < offset:
+            epochs.popleft()
+        return epochs[0][1] if epochs and epochs[0][0] < offset else -1
+
+    def _finished_beyond(self, offset: int) -> Iterable[OffsetRange]:
+        """Yield the ranges between unfinished offsets, then those that the earlier owner finished."""
+        after = offset
+        for unfinished in self._in_flight:
+            if unfinished in self._done:
+                continue
+            if unfinished > after:
+                yield OffsetRange(after, unfinished)
+            after = unfinished + 1
+        rest = [OffsetRange(max(each.start, self._next), each.end) for each in self._skips if each.end > self._next]
+        if after < self._next:
+            end = rest.pop(0).end if rest and rest[0].start == self._next else self._next
+            yield OffsetRange(after, end)
+        yield from rest

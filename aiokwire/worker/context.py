@@ -1,0 +1,139 @@
+"""What a handler receives beside its record: where it is, which attempt it is, and a way to send."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from aiokwire.consumer import ConsumerRecord
+from aiokwire.producer import Delivery
+from aiokwire.types import Headers, RecordMetadata, TopicPartition
+
+
+class Output(NamedTuple):
+    """A record that a handler sends."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None
+    partition: int | None
+    timestamp: int | None
+    headers: Headers | None
+
+
+class Outlet(Protocol):
+    """The worker, as its contexts use it."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the worker is being stopped."""
+
+    @property
+    def holds_outputs(self) -> bool:
+        """Whether records are sent when the handler has returned, within a transaction."""
+
+    async def send(self, output: Output) -> RecordMetadata:
+        """Send a record and wait for its acknowledgement."""
+
+    async def submit(self, output: Output) -> Delivery:
+        """Accept a record."""
+
+
+class Context:
+    """One attempt to handle a record. A handler has it as an argument annotated `Context`.
+
+    attempt: 1 for the first call of the handler with this record, 2 for the second, ...
+    handler: the handler's name.
+    """
+
+    __slots__ = ("_outlet", "attempt", "deliveries", "handler", "held", "record")
+
+    def __init__(self, record: ConsumerRecord[bytes, bytes], attempt: int, handler: str, outlet: Outlet) -> None:
+        self.record = record
+        self.attempt = attempt
+        self.handler = handler
+        self._outlet = outlet
+        # For the worker; most handlers send nothing.
+        self.held: list[Output] | None = None
+        self.deliveries: list[Delivery] | None = None
+
+    @property
+    def topic(self) -> str:
+        """The record's topic."""
+        return self.record.topic
+
+    @property
+    def partition(self) -> int:
+        """The record's partition."""
+        return self.record.partition
+
+    @property
+    def offset(self) -> int:
+        """The record's offset."""
+        return self.record.offset
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The record's topic and partition."""
+        return TopicPartition(self.record.topic, self.record.partition)
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the worker is being stopped: a long handler should finish, or raise `Retry`."""
+        return self._outlet.is_stopping
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+    ) -> RecordMetadata | None:
+        """Send a record by the worker's producer and wait for its acknowledgement.
+
+        With exactly-once it returns None at once: the record is sent after the handler has
+        returned, in the transaction of this record's offset, and not at all if the handler raises.
+
+        Raises: as `Producer.send`.
+        """
+        output = Output(topic, value, key, partition, timestamp, headers)
+        if self._outlet.holds_outputs:
+            self._hold(output)
+            return None
+        return await self._outlet.send(output)
+
+    async def submit(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+    ) -> None:
+        """Send a record without waiting for its acknowledgement: waits for buffer room only.
+
+        The handled record counts as completed when it is acknowledged; if that fails, the handled
+        record has failed, too. With exactly-once as `send`.
+
+        Raises: as `Producer.submit`.
+        """
+        output = Output(topic, value, key, partition, timestamp, headers)
+        if self._outlet.holds_outputs:
+            self._hold(output)
+            return
+        delivery = await self._outlet.submit(output)
+        if self.deliveries is None:
+            self.deliveries = []
+        self.deliveries.append(delivery)
+
+    def _hold(self, output: Output) -> None:
+        if self.held is None:
+            self.held = []
+        self.held.append(output)
+
+    def __repr__(self) -> str:
+        return f"<Context {self.topic_partition} at offset {self.offset}, attempt {self.attempt} of {self.handler}>"

@@ -1,0 +1,145 @@
+"""Which record is handled next: chains of records that must not overlap, one runnable each.
+
+A chain is a partition, a key of a partition, or a single record. A record that waits for its next
+attempt keeps the place of its chain. Each handler has a line, which may bound its running records.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+from aiokwire.types import Order, TopicPartition
+
+# Keys of one partition with the records that wait behind the one that is runnable; None: none wait.
+Chains = dict[bytes, "deque[Ordered] | None"]
+
+_WHOLE_PARTITION: Final = b""
+
+
+class Ordered:
+    """A record in its chain. `chains` and `chain` are assigned by `Ordering`."""
+
+    __slots__ = ("chain", "chains", "key", "line", "tp")
+
+    def __init__(self, tp: TopicPartition, key: bytes | None, line: Line) -> None:
+        self.tp = tp
+        self.key = key
+        self.line = line
+        self.chain: bytes = b""
+        self.chains: Chains | None = None  # None: no record waits for this one
+
+
+T = TypeVar("T", bound=Ordered)
+
+
+class Line:
+    """The runnable records of one handler, and how many of them run."""
+
+    __slots__ = ("limit", "ready", "running")
+
+    def __init__(self, limit: int | None = None) -> None:
+        """`limit`: the records that may run at a time; None: without a limit."""
+        self.limit = limit
+        self.ready: deque[Ordered] = deque()
+        self.running = 0
+
+    @property
+    def can_run(self) -> bool:
+        """Whether a record is runnable now."""
+        return bool(self.ready) and (self.limit is None or self.running < self.limit)
+
+
+class Ordering(Generic[T]):
+    """Admits records in the order of their offsets; returns them when they may run."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._lines: deque[Line] = deque()  # with runnable records, or at their limit; they take turns
+        self._listed: set[Line] = set()
+        self._chains: dict[TopicPartition, Chains] = {}
+
+    def add(self, item: T) -> None:
+        """Admit a record behind all earlier ones of its chain."""
+        if self._order is Order.NONE or (self._order is Order.KEY and item.key is None):
+            self._make_ready(item)
+            return
+        chains = self._chains.get(item.tp)
+        if chains is None:
+            chains = self._chains[item.tp] = {}
+        chain = _WHOLE_PARTITION if self._order is Order.PARTITION or item.key is None else item.key
+        item.chain, item.chains = chain, chains
+        if chain not in chains:
+            chains[chain] = None
+            self._make_ready(item)
+            return
+        waiting = chains[chain]
+        if waiting is None:
+            chains[chain] = deque((item,))
+        else:
+            waiting.append(item)
+
+    def take(self) -> T | None:
+        """Return a record that may run now, or None; `release` or `put_off` must follow."""
+        for _ in range(len(self._lines)):
+            line = self._lines[0]
+            if line.can_run:
+                item: T = line.ready.popleft()  # type: ignore[assignment]  # only `add` fills it
+                line.running += 1
+                if len(self._lines) > 1:
+                    self._lines.rotate(-1)
+                return item
+            if line.ready:
+                self._lines.rotate(-1)
+            else:
+                self._listed.remove(self._lines.popleft())
+        return None
+
+    @property
+    def can_take(self) -> bool:
+        """Whether `take` would return a record."""
+        return any(line.can_run for line in self._lines)
+
+    def release(self, item: T) -> None:
+        """Note that a record that ran is finished: the next one of its chain may run."""
+        item.line.running -= 1
+        self._advance(item)
+
+    def put_off(self, item: T) -> None:
+        """Note that a record that ran waits for its next attempt, and its chain with it."""
+        item.line.running -= 1
+
+    def put_back(self, item: T) -> None:
+        """Make a record that was put off runnable, before others of its handler."""
+        item.line.ready.appendleft(item)
+        self._list(item.line)
+
+    def drop(self, tp: TopicPartition) -> None:
+        """Forget the records of a partition that do not run; those that run are still released."""
+        self._chains.pop(tp, None)
+        for line in self._lines:
+            if any(item.tp == tp for item in line.ready):
+                line.ready = deque(item for item in line.ready if item.tp != tp)
+
+    def _advance(self, item: T) -> None:
+        chains = item.chains
+        if chains is None:
+            return
+        waiting = chains[item.chain]
+        if waiting is None:
+            del chains[item.chain]
+            return
+        following = waiting.popleft()
+        if not waiting:
+            chains[item.chain] = None
+        if self._chains.get(item.tp) is chains:  # else it was dropped
+            self._make_ready(following)
+
+    def _make_ready(self, item: Ordered) -> None:
+        item.line.ready.append(item)
+        self._list(item.line)
+
+    def _list(self, line: Line) -> None:
+        if line not in self._listed:
+            self._listed.add(line)
+            self._lines.append(line)

@@ -1,0 +1,132 @@
+"""What becomes of a record when its handler raises: retry, skip, dead letter, or stop."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import random
+from typing import Final, NamedTuple
+
+from aiokwire.config import require_int, require_number
+from aiokwire.consumer import DeserializationError
+from aiokwire.errors import ConfigurationError, InvalidArgument
+
+# What may follow the last attempt.
+DEAD_LETTER: Final = "dead-letter"
+SKIP: Final = "skip"
+STOP: Final = "stop"
+
+Kinds = type[BaseException] | tuple[type[BaseException], ...]
+
+
+class Skip(Exception):
+    """Raised by a handler: the record counts as completed."""
+
+
+class Retry(Exception):
+    """Raised by a handler: call it again after `after` seconds (default: the policy's backoff).
+
+    Counts as an attempt.
+    """
+
+    def __init__(self, reason: str = "", *, after: float | None = None) -> None:
+        """Raises: InvalidArgument: `after` is not a number of seconds."""
+        if after is not None and (isinstance(after, bool) or not isinstance(after, (int, float)) or not after >= 0):
+            raise InvalidArgument(f"after must be a number of seconds, at least 0, not {after!r}")
+        super().__init__(reason or "the handler asked for another attempt")
+        self.after = after
+
+
+class DeadLetter(Exception):
+    """Raised by a handler: send the record to the dead-letter topic without further attempts."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason or "the handler rejected the record")
+        self.reason = reason
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RetryPolicy:
+    """How often a failing handler is called again, and what follows the last attempt.
+
+    Raises: ConfigurationError: a value is out of its range.
+    """
+
+    attempts: int = 3
+    """How often the handler is called for one record, at most."""
+    backoff: float = 0.5
+    """The pause before the second attempt in seconds; it doubles with each further one."""
+    backoff_max: float = 30.0
+    """The longest pause in seconds."""
+    jitter: float = 0.2
+    """The share by which each pause varies, both ways: 0.2 is a fifth."""
+    retry_on: Kinds = Exception
+    """The exceptions after which the handler is called again."""
+    give_up_on: Kinds = ()
+    """Exceptions of `retry_on` after which it is not, such as those of invalid input."""
+    then: str = DEAD_LETTER
+    """What follows the last attempt: "dead-letter" sends the record to the dead-letter topic, "skip" logs it and
+    continues, "stop" stops the worker with the record uncommitted."""
+
+    def __post_init__(self) -> None:
+        require_int("attempts", self.attempts, minimum=1)
+        require_number("backoff", self.backoff, minimum=0)
+        require_number("backoff_max", self.backoff_max, minimum=0)
+        require_number("jitter", self.jitter, minimum=0, maximum=1)
+        if self.then not in (DEAD_LETTER, SKIP, STOP):
+            raise ConfigurationError(f"then must be {DEAD_LETTER!r}, {SKIP!r} or {STOP!r}, not {self.then!r}")
+        for name in ("retry_on", "give_up_on"):
+            _require_exceptions(name, getattr(self, name))
+
+    def pause(self, attempt: int, rng: random.Random) -> float:
+        """Return the seconds between attempt number `attempt` and the next one."""
+        longest = min(self.backoff_max, self.backoff * 2.0 ** min(attempt - 1, 64))
+        return longest * rng.uniform(1 - self.jitter, 1 + self.jitter)
+
+
+def _require_exceptions(name: str, given: object) -> None:
+    kinds = given if isinstance(given, tuple) else (given,)
+    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        raise ConfigurationError(f"{name} must be an exception class or a tuple of them, not {given!r}")
+
+
+class Action(enum.Enum):
+    """What is done with a record whose handler raised."""
+
+    RETRY = "retry"
+    SKIP = "skip"
+    DEAD_LETTER = "dead-letter"
+    STOP = "stop"
+
+
+class Decision(NamedTuple):
+    """An action, with the seconds to wait before a retry."""
+
+    action: Action
+    delay: float = 0.0
+
+
+def decide(error: BaseException, attempt: int, policy: RetryPolicy, rng: random.Random) -> Decision:
+    """Return what follows an attempt (1, 2, ...) that raised `error`.
+
+    An exception that is not an `Exception` (SystemExit, KeyboardInterrupt) stops the worker.
+    """
+    if not isinstance(error, Exception):
+        return Decision(Action.STOP)
+    if isinstance(error, Skip):
+        return Decision(Action.SKIP)
+    if isinstance(error, DeadLetter):
+        return Decision(Action.DEAD_LETTER)
+    if attempt < policy.attempts and _is_retried(error, policy):
+        if isinstance(error, Retry) and error.after is not None:
+            return Decision(Action.RETRY, error.after)
+        return Decision(Action.RETRY, policy.pause(attempt, rng))
+    return Decision(Action(policy.then))
+
+
+def _is_retried(error: Exception, policy: RetryPolicy) -> bool:
+    if isinstance(error, Retry):
+        return True
+    if isinstance(error, DeserializationError):
+        return False  # the same bytes would fail again
+    return isinstance(error, policy.retry_on) and not isinstance(error, policy.give_up_on)
