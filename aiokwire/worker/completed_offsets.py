@@ -101,7 +101,7 @@ class CompletedOffsets:
         return epochs[0][1] if epochs and epochs[0][0] < offset else -1
 
     def _finished_beyond(self, offset: int) -> Iterable[OffsetRange]:
-        """Yield the ranges between unfinished offsets, then those that the earlier owner finished."""
+        """Yield the ranges between unfinished offsets, then those of the earlier owner."""
         after = offset
         for unfinished in self._in_flight:
             if unfinished in self._done:

@@ -1,4 +1,4 @@
-"""What a handler receives beside its record: where it is, which attempt it is, and a way to send."""
+"""What a handler receives beside its record: its place, the number of the attempt, `send`."""
 
 from __future__ import annotations
 
