@@ -1,0 +1,239 @@
+"""Dead letters: records that no handler could process, with where they came from and why.
+
+Headers have the names of Kafka Connect's dead-letter queues (KIP-298) where it has one. Connect's
+values are strings; so are all of these.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from aiokwire._text import printable
+from aiokwire.consumer import ConsumerRecord, DeserializationError
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import ConfigurationError, RecordRejected
+from aiokwire.types import Headers, RecordMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from aiokwire.producer import Producer
+
+logger = logging.getLogger("aiokwire.worker")
+
+DEFAULT_TOPIC: Final = "{topic}.dlq"
+
+TOPIC: Final = "__connect.errors.topic"
+PARTITION: Final = "__connect.errors.partition"
+OFFSET: Final = "__connect.errors.offset"
+STAGE: Final = "__connect.errors.stage"
+EXCEPTION: Final = "__connect.errors.exception.class.name"
+MESSAGE: Final = "__connect.errors.exception.message"
+STACKTRACE: Final = "__connect.errors.exception.stacktrace"
+TIMESTAMP: Final = "aiokwire.errors.timestamp"
+HANDLER: Final = "aiokwire.errors.handler"
+ATTEMPTS: Final = "aiokwire.errors.attempts"
+GROUP: Final = "aiokwire.errors.group"
+# Milliseconds since the epoch before which a record of a retry topic is not handled.
+RETRY_NOT_BEFORE: Final = "aiokwire.retry.not-before"
+# The headers of a dead letter; those of an earlier failure are replaced.
+NAMES: Final = frozenset(
+    {TOPIC, PARTITION, OFFSET, STAGE, EXCEPTION, MESSAGE, STACKTRACE, TIMESTAMP, HANDLER, ATTEMPTS, GROUP}
+    | {RETRY_NOT_BEFORE}
+)
+# Connect's names for the stage at which a record failed.
+STAGE_DECODING: Final = "VALUE_CONVERTER"
+STAGE_HANDLING: Final = "TASK_PUT"
+# Bytes of UTF-8; a record's headers count to its size, which brokers limit to 1 MiB by default.
+MESSAGE_LIMIT: Final = 2_048
+STACKTRACE_LIMIT: Final = 16_384
+
+_TEMPLATE: Final = re.compile(r"(?:[a-zA-Z0-9._-]|\{topic\}|\{group\})+")
+
+
+class Origin(NamedTuple):
+    """Where a record was first read."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+class DeadLetters:
+    """Produces the dead letters of a worker.
+
+    Args:
+        producer: started; its records are raw bytes.
+        topic: the topic of dead letters, where `{topic}` stands for the origin's and `{group}` for
+            the worker's group.
+        group_id: the worker's group.
+
+    Raises: ConfigurationError: `topic` is not the name of a topic, or a template of one.
+    """
+
+    def __init__(
+        self, producer: Producer[bytes, bytes], topic: str = DEFAULT_TOPIC, *, group_id: str | None = None
+    ) -> None:
+        self._producer = producer
+        self._template = checked_template(topic, group_id)
+        self._group_id = group_id
+
+    @property
+    def topics(self) -> re.Pattern[str]:
+        """The names of all topics of dead letters: what a subscription by pattern must exclude."""
+        return re.compile(re.escape(self._template).replace(re.escape("{topic}"), ".+"))
+
+    def topic_for(self, topic: str) -> str:
+        """Return the topic for the dead letters of a topic."""
+        return self._template.replace("{topic}", topic)
+
+    async def send(
+        self, record: ConsumerRecord[bytes, bytes], error: BaseException, *, attempts: int, handler: str
+    ) -> RecordMetadata:
+        """Produce a record that failed, with its key, value and headers, and wait until it is
+        acknowledged. The stacktrace is left out if the dead letter is too large with it.
+
+        Args:
+            record: the record with its raw bytes.
+            error: why it failed.
+            attempts: the number of calls of the handler.
+            handler: the handler's name.
+
+        Raises: KafkaError: as `Producer.send`; the record is then neither handled nor kept.
+        """
+        origin = origin_of(record)
+        headers = error_headers(record, error, attempts=attempts, handler=handler, group_id=self._group_id)
+        topic = self.topic_for(origin.topic)
+        try:
+            metadata = await self._producer.send(topic, record.value, record.key, headers=headers)
+        except RecordRejected as rejection:
+            if rejection.code not in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+                raise
+            shorter = [(name, value) for name, value in headers if name not in (STACKTRACE, MESSAGE)]
+            metadata = await self._producer.send(topic, record.value, record.key, headers=shorter)
+        logger.warning(
+            "%s at offset %d: handler %s failed after %d attempt(s), the record is now in %s at offset %d: %s",
+            origin.topic_partition,
+            origin.offset,
+            handler,
+            attempts,
+            metadata.topic_partition,
+            metadata.offset,
+            _summary(error),
+        )
+        return metadata
+
+
+def checked_template(topic: object, group_id: str | None = None) -> str:
+    """Return the template of a topic's name with `{group}` replaced.
+
+    Raises: ConfigurationError: it is not the name of a topic, or a template of one.
+    """
+    if not isinstance(topic, str) or not _TEMPLATE.fullmatch(topic) or topic == "{topic}":
+        raise ConfigurationError(
+            f"{topic!r} is not a topic for dead letters: use letters, digits, '.', '_', '-', {{topic}} for the "
+            "record's topic and {group} for the worker's group, such as '{topic}.dlq'"
+        )
+    if "{group}" in topic and group_id is None:
+        raise ConfigurationError(f"{topic!r} has {{group}}, but the worker has no group_id")
+    return topic.replace("{group}", group_id or "")
+
+
+def origin_of(record: ConsumerRecord[bytes, bytes]) -> Origin:
+    """Return where a record was first read: its own place, or that in the headers of a retry."""
+    headers = dict(record.headers)
+    if RETRY_NOT_BEFORE in headers:
+        found = parsed_origin(headers)
+        if found is not None:
+            return found
+    return Origin(record.topic, record.partition, record.offset, record.timestamp)
+
+
+def parsed_origin(headers: Mapping[str, bytes | None]) -> Origin | None:
+    """Return the origin in the headers of a dead letter, also of one that Connect wrote; None if
+    they are incomplete. The timestamp is -1 if it is unknown."""
+    try:
+        topic = (headers[TOPIC] or b"").decode()
+        partition, offset = int(headers[PARTITION] or b""), int(headers[OFFSET] or b"")
+        timestamp = int(headers.get(TIMESTAMP) or b"-1")
+    except (KeyError, ValueError):
+        return None
+    return Origin(topic, partition, offset, timestamp) if topic else None
+
+
+def error_headers(
+    record: ConsumerRecord[bytes, bytes],
+    error: BaseException,
+    *,
+    attempts: int,
+    handler: str,
+    group_id: str | None,
+) -> list[tuple[str, bytes | None]]:
+    """Return a record's headers with its origin and its failure; replaces those of an earlier one.
+
+    Arguments as for `DeadLetters.send`.
+    """
+    origin = origin_of(record)
+    added = {
+        TOPIC: origin.topic,
+        PARTITION: origin.partition,
+        OFFSET: origin.offset,
+        TIMESTAMP: origin.timestamp,
+        STAGE: STAGE_DECODING if isinstance(error, DeserializationError) else STAGE_HANDLING,
+        HANDLER: handler,
+        ATTEMPTS: attempts,
+        EXCEPTION: class_name(error),
+        MESSAGE: _shortened(_message(error), MESSAGE_LIMIT),
+        STACKTRACE: _shortened(_stacktrace(error), STACKTRACE_LIMIT, keep_end=True),
+    }
+    if group_id is not None:
+        added[GROUP] = group_id
+    return without_error_headers(record.headers) + [(name, _encoded(str(value))) for name, value in added.items()]
+
+
+def without_error_headers(headers: Headers) -> list[tuple[str, bytes | None]]:
+    """Return the headers that the record had before it failed."""
+    return [(name, value) for name, value in headers if name not in NAMES]
+
+
+def class_name(error: BaseException) -> str:
+    """Return the qualified name of an error's class: `ValueError`, `billing.errors.Declined`."""
+    kind = type(error)
+    module = "aiokwire" if kind.__module__.startswith("aiokwire.") else kind.__module__
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as failure:  # the `__str__` of a user's class
+        return f"<str() raised {type(failure).__name__}>"
+
+
+def _summary(error: BaseException) -> str:
+    return printable(f"{class_name(error)}: {_shortened(_message(error), 300)}")
+
+
+def _stacktrace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+def _shortened(text: str, limit: int, *, keep_end: bool = False) -> str:
+    """Return a text of at most `limit` bytes of UTF-8; what is left out is marked by "..."."""
+    data = _encoded(text)
+    if len(data) <= limit:
+        return text
+    if keep_end:
+        return "..." + data[3 - limit :].decode(errors="ignore")
+    return data[: limit - 3].decode(errors="ignore") + "..."
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="backslashreplace")  # surrogates have no UTF-8

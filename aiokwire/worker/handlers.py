@@ -1,0 +1,236 @@
+"""Handlers and the topics that they process."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypedDict, Unpack, cast
+
+from aiokwire.errors import ConfigurationError
+from aiokwire.worker.context import Context
+from aiokwire.worker.signatures import Deserializer, Deserializers, RawRecord, arguments_of
+
+if TYPE_CHECKING:
+    from aiokwire.worker.outcomes import RetryPolicy
+
+HandlerFunction = Callable[..., Awaitable[object]]
+Topics = str | re.Pattern[str] | Iterable[str | re.Pattern[str]]
+
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_BY_ANNOTATION: Final = Deserializers()
+_INLINE_FLAGS: Final = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
+
+
+class HandlerOptions(TypedDict, total=False):
+    """The keyword arguments of `Handler`."""
+
+    name: str | None
+    concurrency: int | None
+    timeout: float | None
+    retry: RetryPolicy | None
+    key_deserializer: Deserializer | None
+    value_deserializer: Deserializer | None
+
+
+class Handler:
+    """A function with the topics that it processes and the bounds of its calls.
+
+    Args:
+        function: the coroutine function; its annotations define its arguments.
+        topics: names, and patterns for whole names.
+        name: for logs, dead letters and metrics; default: the function's qualified name.
+        concurrency: the calls that run at a time, within the worker's bound; None: only that.
+        timeout: seconds for one attempt; None: without a limit.
+        retry: the retry policy; None: the worker's.
+        key_deserializer, value_deserializer: replace the decoding by annotation; may be async.
+
+    Raises: ConfigurationError: the function is not a coroutine function, or its arguments cannot be
+    filled; a bound is out of its range.
+    """
+
+    __slots__ = ("_arguments", "_deserializers", "_function", "concurrency", "name", "retry", "timeout", "topics")
+
+    def __init__(
+        self,
+        function: HandlerFunction,
+        topics: Topics,
+        *,
+        name: str | None = None,
+        concurrency: int | None = None,
+        timeout: float | None = None,
+        retry: RetryPolicy | None = None,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
+    ) -> None:
+        self.name = _checked_name(function, name)
+        self.topics = _checked_topics(self.name, topics)
+        self.concurrency = _checked_concurrency(self.name, concurrency)
+        self.timeout = _checked_timeout(self.name, timeout)
+        self.retry = retry
+        self._function = function
+        self._deserializers = Deserializers(key_deserializer, value_deserializer)
+        self._arguments = arguments_of(function, self.name, self._deserializers)
+
+    async def __call__(self, record: RawRecord, context: Context) -> None:
+        """Decode the arguments and await the function.
+
+        Raises: DeserializationError: the key or value cannot be decoded; what the function raises.
+        """
+        if self._deserializers == _BY_ANNOTATION:
+            parts = record.key, record.value
+        else:
+            parts = await self._deserializers.apply(record, self.name)
+        positional = [fill(record, parts, context) for fill in self._arguments.positional]
+        if not self._arguments.named:
+            await self._function(*positional)
+            return
+        named = {name: fill(record, parts, context) for name, fill in self._arguments.named.items()}
+        await self._function(*positional, **named)
+
+    def __repr__(self) -> str:
+        return f"<Handler {self.name} of {_names(self.topics)}>"
+
+
+class HandlerRegistry:
+    """The handlers of a worker; each topic has one."""
+
+    def __init__(self) -> None:
+        self._handlers: list[Handler] = []
+        self._of_topic: dict[str, Handler] = {}
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._handlers)
+
+    def __len__(self) -> int:
+        return len(self._handlers)
+
+    def add(self, topics: Topics, function: HandlerFunction, **options: Unpack[HandlerOptions]) -> Handler:
+        """Add a handler; `options` are those of `Handler`.
+
+        Raises: ConfigurationError: as for `Handler`; one of the topics has a handler, or another
+        handler has this name.
+        """
+        handler = Handler(function, topics, **options)
+        for other in self._handlers:
+            if other.name == handler.name:
+                raise ConfigurationError(f"two handlers are named {handler.name}: give one of them another name=")
+            _check_disjoint(handler, other)
+        self._handlers.append(handler)
+        return handler
+
+    def find(self, topic: str) -> Handler:
+        """Return the handler of a topic.
+
+        Raises: ConfigurationError: the topic has no handler, or the patterns of two match it.
+        """
+        found = self._of_topic.get(topic)
+        if found is None:
+            found = self._of_topic[topic] = self._match(topic)
+        return found
+
+    def _match(self, topic: str) -> Handler:
+        matching = [handler for handler in self._handlers if _matches(handler, topic)]
+        if not matching:
+            raise ConfigurationError(f"topic {topic} has no handler; topics with one: {_names(self._all_topics())}")
+        if len(matching) > 1:
+            _refuse_two(matching[0], matching[1], topic)
+        return matching[0]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics to subscribe to, if no handler has a pattern."""
+        return tuple(topic for topic in self._all_topics() if isinstance(topic, str))
+
+    @property
+    def pattern(self) -> re.Pattern[str] | None:
+        """The pattern to subscribe to, for the names as well; None if no handler has a pattern."""
+        topics = self._all_topics()
+        if all(isinstance(topic, str) for topic in topics):
+            return None
+        return re.compile("|".join(map(_as_pattern, topics)))
+
+    def _all_topics(self) -> list[str | re.Pattern[str]]:
+        return [topic for handler in self._handlers for topic in handler.topics]
+
+
+def _as_pattern(topic: str | re.Pattern[str]) -> str:
+    """Return a part of an alternation, with the flags of its own."""
+    if isinstance(topic, str):
+        return re.escape(topic)
+    flags = "".join(letter for letter, flag in _INLINE_FLAGS.items() if topic.flags & flag)
+    return f"(?{flags}:{topic.pattern})"
+
+
+def _matches(handler: Handler, topic: str) -> bool:
+    return any(one == topic if isinstance(one, str) else one.fullmatch(topic) for one in handler.topics)
+
+
+def _check_disjoint(new: Handler, other: Handler) -> None:
+    for first, second in ((new, other), (other, new)):
+        for topic in first.topics:
+            if isinstance(topic, str) and _matches(second, topic):
+                _refuse_two(other, new, topic)
+            if topic in second.topics:
+                _refuse_two(other, new, _names([topic]))
+
+
+def _refuse_two(first: Handler, second: Handler, topic: str) -> NoReturn:
+    raise ConfigurationError(
+        f"topic {topic} has two handlers, {first.name} and {second.name}: a record goes to one handler; call both "
+        "functions from one handler, or run a second worker with another group_id"
+    )
+
+
+def _checked_name(function: object, name: str | None) -> str:
+    """Return a handler's name, without the functions around its definition."""
+    inner = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    given = getattr(inner, "__qualname__", None) or type(inner).__qualname__
+    name = name if name is not None else given.rpartition("<locals>.")[2]
+    call = getattr(type(inner), "__call__", None)  # noqa: B004 - how it is declared
+    if not (inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(call)):
+        raise ConfigurationError(
+            f"handler {name} is not a coroutine function: declare it `async def`; for blocking code, await "
+            "anyio.to_thread.run_sync(function, ...) inside it"
+        )
+    if not name:
+        raise ConfigurationError("a handler's name must not be empty")
+    return name
+
+
+def _checked_topics(handler: str, topics: Topics) -> tuple[str | re.Pattern[str], ...]:
+    given: list[Any] = [topics]
+    if isinstance(topics, Iterable) and not isinstance(topics, str):
+        given = list(topics)
+    if not given:
+        raise ConfigurationError(f"handler {handler}: name at least one topic")
+    for topic in given:
+        if isinstance(topic, re.Pattern) and isinstance(topic.pattern, str):
+            continue
+        if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):
+            raise ConfigurationError(
+                f"handler {handler}: {topic!r} is not a topic: a name has 1 to 249 of letters, digits, '.', '_' and "
+                "'-'; a pattern is re.compile(...)"
+            )
+    return tuple(dict.fromkeys(given))
+
+
+def _checked_concurrency(handler: str, given: object) -> int | None:
+    if given is None or (type(given) is int and given >= 1):
+        return given
+    raise ConfigurationError(f"handler {handler}: concurrency must be a number of calls, at least 1, not {given!r}")
+
+
+def _checked_timeout(handler: str, given: object) -> float | None:
+    if given is None or (type(given) in (int, float) and 0 < cast("float", given) < math.inf):
+        return cast("float | None", given)
+    raise ConfigurationError(f"handler {handler}: timeout must be seconds above 0, or None, not {given!r}")
+
+
+def _names(topics: Iterable[str | re.Pattern[str]]) -> str:
+    shown = [topic if isinstance(topic, str) else f"/{topic.pattern}/" for topic in topics]
+    return ", ".join(shown[:10]) + (f" and {len(shown) - 10} more" if len(shown) > 10 else "") or "none"
