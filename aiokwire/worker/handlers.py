@@ -194,8 +194,8 @@ def _checked_name(function: object, name: str | None) -> str:
     call = getattr(type(inner), "__call__", None)  # noqa: B004 - how it is declared
     if not (inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(call)):
         raise ConfigurationError(
-            f"handler {name} is not a coroutine function: declare it `async def`; for blocking code, await "
-            "anyio.to_thread.run_sync(function, ...) inside it"
+            f"handler {name} is not a coroutine function: declare it `async def`, and run blocking code in a thread "
+            "inside it"
         )
     if not name:
         raise ConfigurationError("a handler's name must not be empty")
