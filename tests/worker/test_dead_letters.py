@@ -149,7 +149,7 @@ def test_the_headers_of_an_earlier_failure_are_replaced() -> None:
     assert without_error_headers(second) == list(RECORD.headers)
 
 
-def test_long_messages_and_stacktraces_are_shortened_at_their_less_telling_end() -> None:
+def test_long_messages_lose_their_end_and_long_stacktraces_their_start() -> None:
     def recurse(depth: int) -> None:
         if depth:
             return recurse_again(depth)
