@@ -1,17 +1,12 @@
-"""Attacks on a broker process, while another client asks for metadata. V1 to V16 of the review."""
+"""Attacks by requests on a broker process, while another client asks for metadata."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import re
-import ssl
-import stat
 import struct
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
 
@@ -28,44 +23,15 @@ from aiokwire.protocol.messages import (
     metadata,
 )
 from aiokwire.records import compress, crc32c
-from aiokwire.security import Secret, UserPassword
-from aiokwire.security.scram import SaltedPasswords, ScramClient
 from aiokwire.types import Compression
 from integration.attacks.figures import MIB, Figure, Meter, faults
-from integration.attacks.victim import Victim
-from integration.embedded import EmbeddedProcess
-from tests.broker.raw import RawClient, log_in, produce_one, produce_request
+from integration.attacks.target import Attack, Target
+from tests.broker.raw import RawClient, produce_one, produce_request
 
 PATTERN = "(a+)+$"
 UNPRINTABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 BOMB = 262 * 1_000_000  # bytes, decompressed
-
-
-class Target:
-    """The attacked broker and its other client."""
-
-    def __init__(self, broker: EmbeddedProcess) -> None:
-        self.broker = broker
-        self.victim = Victim(broker.client_options)
-        self.meter = Meter(broker.pid)
-
-    @asynccontextmanager
-    async def connected(self, count: int = 1) -> AsyncIterator[list[RawClient]]:
-        """Yield connections; they are dropped at the end."""
-        clients = [RawClient(*await asyncio.open_connection("127.0.0.1", self.broker.port)) for _ in range(count)]
-        try:
-            yield clients
-        finally:
-            for client in clients:
-                client.writer.transport.abort()
-
-    @property
-    def log(self) -> str:
-        """What the broker has logged."""
-        return (self.broker.data_dir.parent / f"{self.broker.data_dir.name}.stderr").read_text()
-
-
-Attack = Callable[[Target], Awaitable[list[Figure]]]
+PER_ADDRESS = 30  # connections that the broker of V16 allows
 
 
 async def regular_expressions(target: Target) -> list[Figure]:
@@ -177,16 +143,23 @@ async def _is_asked_by_time(client: RawClient) -> None:
         await client.ask(list_offsets.ListOffsetsRequest(replica_id=-1, topics=[topic]), 5)
 
 
+async def old_bomb(target: Target) -> list[Figure]:
+    """V4: a gzip message of the old format that decompresses to 262 MB."""
+    return await _explode(target, [(await anyio.to_thread.run_sync(_old_bomb), 2)])
+
+
 async def bombs(target: Target) -> list[Figure]:
-    """V4, V5: batches that decompress to 262 MB, then questions by time.
+    """V5: batches that decompress to 262 MB, then questions by time."""
+    codecs = (Compression.ZSTD, Compression.LZ4, Compression.GZIP)
+    return await _explode(target, [(sealed(bytes(BOMB), 1, codec), 9) for codec in codecs])
+
+
+async def _explode(target: Target, bombs: list[tuple[bytes, int]]) -> list[Figure]:
+    """Produce bombs, each with its version of Produce.
 
     At most 64 MiB of a batch are decompressed; while its buffer grows, the allocator may hold half
     as much again. The smallest bomb has 8 kB.
     """
-    nothing = bytes(BOMB)
-    codecs = (Compression.ZSTD, Compression.LZ4, Compression.GZIP)
-    bombs = [(sealed(nothing, 1, codec), 9) for codec in codecs]
-    bombs.append((await anyio.to_thread.run_sync(_old_bomb), 2))
     async with target.connected() as (client,):
         await client.ask(metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name="t")]), 4)
         target.meter = Meter(target.broker.pid)
@@ -234,53 +207,33 @@ async def unfinished_frames(target: Target) -> list[Figure]:
 
 
 async def log_lines(target: Target) -> list[Figure]:
-    """V9, V16: names with control characters, and 350 requests that are none."""
+    """V9: names with control characters."""
     forged = "\x1b[31mred\r\nFAKE LOG LINE\0"
     for number in range(10):  # acks=0: an error closes the connection
         async with target.connected() as (client,):
             client.send(produce_request(f"{forged}{number}", b"", acks=0), 8)
             await client.closed_by_broker()
+    wrong = len(UNPRINTABLE.findall(target.log)) + target.log.count("\nFAKE")
+    return [faults("control characters", wrong), *target.victim.waits()]
+
+
+async def limits(target: Target) -> list[Figure]:
+    """V16: 60 connections where the broker allows 30 per address, then 350 requests that are none.
+
+    `queued.max.request.bytes` bounds the peak of V8, `connections.max.reauth.ms` is V16b.
+    """
+    async with target.connected(60) as clients:
+        served = 0
+        for client in clients:
+            with contextlib.suppress(OSError, EOFError):
+                await client.ask(api_versions.ApiVersionsRequest(), 0)
+                served += 1
     for _ in range(350):
         async with target.connected() as (client,):
             client.writer.write(struct.pack(">ihhi", 8, 999, 999, 1))
             await client.closed_by_broker()
-    wrong = len(UNPRINTABLE.findall(target.log)) + target.log.count("\nFAKE")
     size = Figure("log", len(target.log) / 1000, 10, " kB")
-    return [faults("control characters", wrong), size, *target.victim.waits()]
-
-
-async def file_modes(target: Target) -> list[Figure]:
-    """V14: what other users may do with the broker's files."""
-    paths = [target.broker.data_dir, *target.broker.data_dir.rglob("*")]
-    open_to_others = [path for path in paths if stat.S_IMODE(path.stat().st_mode) & 0o077]
-    return [faults("readable by others", len(open_to_others)), *target.victim.waits()]
-
-
-async def logins(target: Target) -> list[Figure]:
-    """R11: 100 logins in each of 5 seconds, half of them with a wrong password."""
-    options: dict[str, Any] = target.broker.client_options
-    context = ssl.create_default_context(cafile=options["ssl_cafile"])
-    done = [0, 0]
-
-    caches = [SaltedPasswords(), SaltedPasswords()]  # else the attacker is busy with hashing
-
-    async def try_once(number: int) -> None:
-        password = options["sasl_plain_password"] if number % 2 else "wrong"
-        credentials = UserPassword("admin", Secret(password))
-        with contextlib.suppress(OSError, EOFError, TimeoutError):
-            reader, writer = await asyncio.open_connection("127.0.0.1", target.broker.port, ssl=context)
-            client = RawClient(reader, writer)
-            answer = await log_in(client, ScramClient("SCRAM-SHA-512", credentials, cache=caches[number % 2]))
-            done[bool(answer.error_code)] += 1
-            writer.transport.abort()
-
-    began = anyio.current_time()
-    async with anyio.create_task_group() as tasks:
-        for number in range(500):
-            tasks.start_soon(try_once, number)
-            await anyio.sleep(max(0.0, began + number / 100 - anyio.current_time()))
-    rate = sum(done) / (anyio.current_time() - began)
-    return [Figure("below 100/s by", max(0.0, 100 - rate), 10), target.meter.cpu(20), *target.victim.waits(p99=50)]
+    return [Figure("connections", served, PER_ADDRESS), faults("none served", not served), size, *target.victim.waits()]
 
 
 ATTACKS: dict[str, Attack] = {
@@ -288,28 +241,10 @@ ATTACKS: dict[str, Attack] = {
     "V1d": nested_patterns,
     "V2": pipelines,
     "V3": tiny_elements,
-    "V4": bombs,
+    "V4": old_bomb,
+    "V5": bombs,
     "V6": poison,
     "V8": unfinished_frames,
     "V9": log_lines,
-    "V14": file_modes,
-    "R11": logins,
+    "V16": limits,
 }
-SECURE = frozenset({"R11"})
-
-
-async def run(name: str) -> list[Figure]:
-    """Run one attack against a broker of its own."""
-    secure = name in SECURE
-    settings = {"num.partitions": "1", **({"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512"} if secure else {})}
-    broker = EmbeddedProcess(settings=settings, secure=secure)
-    broker.start()
-    target: Target | None = None
-    try:
-        target = Target(broker)
-        figures = await ATTACKS[name](target)
-        return [*figures, faults("stack traces", target.log.count("Traceback"))]
-    finally:
-        if target is not None:
-            target.victim.stop()
-        broker.close()
