@@ -229,7 +229,8 @@ class Connection:
         if security is None or not security.uses_tls:
             return await self._dial()
         self._doing += ", with a TLS handshake"
-        self._tls = Tls(await security.ssl_context(), timeout, self._explain_tls, security.probe_context)
+        context = await security.ssl_context()
+        self._tls = Tls(context, timeout, self._explain_tls, security.probe_context, security.tls_sessions)
         try:
             return await self._dial()
         except AuthenticationFailed:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import ipaddress
 import itertools
 import os
@@ -19,6 +20,7 @@ from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError
 from aiokwire.net.address import Address
 from aiokwire.net.racing import Race
 from aiokwire.net.tls import TlsTransport
+from aiokwire.security import TlsSessions
 from aiokwire.threads import run_in_thread
 
 ProtocolT = TypeVar("ProtocolT", bound=asyncio.BaseProtocol)
@@ -49,6 +51,7 @@ class Tls(NamedTuple):
     handshake_timeout: float  # seconds
     explain: Explain
     probe: Callable[[], ssl.SSLContext]  # a context that accepts every certificate, to read one that was refused
+    sessions: TlsSessions
 
 
 async def resolve(address: Address) -> list[str]:
@@ -133,7 +136,13 @@ async def dial(
 
 async def _dial_tls(protocol: asyncio.BufferedProtocol, ip: str, address: Address, tls: Tls) -> TlsTransport:
     def make() -> TlsTransport:
-        return TlsTransport(protocol, tls.context, server_hostname=_name_of(address.host))
+        return TlsTransport(
+            protocol,
+            tls.context,
+            server_hostname=_name_of(address.host),
+            session=tls.sessions.find(tls.context, str(address)),
+            keep_session=functools.partial(tls.sessions.keep, tls.context, str(address)),
+        )
 
     _, transport = await asyncio.get_running_loop().create_connection(make, ip, address.port)
     await transport.shake_hands(tls.handshake_timeout)

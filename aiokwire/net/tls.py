@@ -48,14 +48,20 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         *,
         server_hostname: str | None = None,
         server_side: bool = False,
+        session: ssl.SSLSession | None = None,
+        keep_session: Callable[[ssl.SSLSession], None] | None = None,
     ) -> None:
-        """`server_hostname`: the name that the server's certificate must contain."""
+        """`server_hostname`: the name that the server's certificate must contain.
+
+        `session` is resumed; `keep_session` is called with the new one when the connection has ended.
+        """
         super().__init__()
         self._loop = asyncio.get_running_loop()
         self._protocol = protocol
         self._server_side = server_side
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side, server_hostname)
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side, server_hostname, session)
+        self._keep_session = keep_session
         self._socket: asyncio.Transport | None = None  # the transport of the socket, until it is closed
         self._received = memoryview(unfilled(READ))
         self._phase = Phase.HANDSHAKE
@@ -229,6 +235,8 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             if handle is not None:
                 handle.cancel()
         if self._was_open:
+            if self._keep_session is not None and self._tls.session is not None:
+                self._keep_session(self._tls.session)
             self._protocol.connection_lost(self._error or exc)
         elif self._error is None:
             self._error = exc or ConnectionResetError(_LOST)

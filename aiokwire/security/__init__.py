@@ -9,6 +9,7 @@ jwt          JSON web tokens                    client        what connections s
 tls          contexts of both sides
 keystores    keys and certificates from files   certificates  an authority for development
 tls_errors   what a failed handshake means      certificate_info, cipher_suites: names
+tls_sessions  resumed by later connections
 oidc         token endpoints                    http          small bounded requests
 assertion    of the JWT bearer grant            gssapi        Kerberos
 token_validation  access tokens at the broker   providers  of Azure, Google Cloud, AWS
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
         TlsOptions as TlsOptions,
     )
     from aiokwire.security.tls_errors import explain_tls_error as explain_tls_error, is_final as is_final
+    from aiokwire.security.tls_sessions import TlsSessions as TlsSessions
     from aiokwire.security.token_validation import JwksKeys as JwksKeys, TokenValidator as TokenValidator
 else:
     __all__, __getattr__, __dir__ = lazy_names(
@@ -102,6 +104,7 @@ else:
             "security.secret": "HIDDEN Secret SecretBytes random_bytes random_text",
             "security.tls": "ClientAuth ClientTls ServerTls TlsOptions",
             "security.tls_errors": "explain_tls_error is_final",
+            "security.tls_sessions": "TlsSessions",
             "security.token_validation": "JwksKeys TokenValidator",
         },
     )

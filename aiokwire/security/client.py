@@ -13,6 +13,7 @@ from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError
 from aiokwire.security.config import SecurityConfig
 from aiokwire.security.login import new_login
 from aiokwire.security.sasl import SaslClient
+from aiokwire.security.tls_sessions import TlsSessions
 from aiokwire.threads import run_in_thread
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ class ClientSecurity:
     def __init__(self, config: SecurityConfig) -> None:
         self._tls = _new_tls(config) if config.uses_tls else None
         self._login = new_login(config) if config.uses_sasl else None
+        self._sessions = TlsSessions()
+
+    @property
+    def tls_sessions(self) -> TlsSessions:
+        """The sessions that connections resume."""
+        return self._sessions
 
     @property
     def uses_tls(self) -> bool:

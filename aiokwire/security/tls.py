@@ -4,8 +4,7 @@ A context is rebuilt when its files have changed (renewed certificates): the fil
 30 seconds, and by `reload` after a failed handshake. A new file that cannot be used is logged once,
 and the previous context stays in use. Connections keep the context that they were opened with.
 
-Sessions: a server issues tickets, and clients that support them resume. asyncio and uvloop cannot
-pass a session to a client's handshake, so a client of this package performs a full one each time.
+Sessions: a server issues tickets, and clients that support them resume (`tls_sessions`).
 """
 
 from __future__ import annotations

@@ -293,6 +293,63 @@ async def test_a_renewed_trust_store_is_used_at_once_after_a_failed_handshake(se
         await close(connection)
 
 
+async def test_a_later_connection_resumes_the_session(serve: Serve, trusted: ssl.SSLContext) -> None:
+    resumed: list[bool] = []
+
+    async def script(talk: Any) -> None:
+        resumed.append(talk.writer.get_extra_info("ssl_object").session_reused)
+        await echo(talk)
+
+    async with serve(script, tls=trusted) as address:
+        security = security_of()
+        for _ in range(3):
+            connection = Connection(address, security=security)
+            await connection.connect()
+            await close(connection)
+        connection = Connection(address, security=security_of())  # another client
+        await connection.connect()
+        await close(connection)
+    assert resumed == [False, True, True, False]
+
+
+async def test_changed_certificates_end_the_sessions(serve: Serve, trusted: ssl.SSLContext, tmp_path: Path) -> None:
+    resumed: list[bool] = []
+
+    async def script(talk: Any) -> None:
+        resumed.append(talk.writer.get_extra_info("ssl_object").session_reused)
+        await echo(talk)
+
+    store = tmp_path / "trust.pem"
+    store.write_text(pki.authority().certificate_pem)
+    security = security_of(ssl_truststore_certificates=None, ssl_truststore_location=str(store))
+    async with serve(script, tls=trusted) as address:
+        for changed in (False, True):
+            if changed:
+                store.write_text(pki.authority().certificate_pem * 2)
+                assert await security.reload_tls()
+            connection = Connection(address, security=security)
+            await connection.connect()
+            await close(connection)
+    assert resumed == [False, False]
+
+
+async def test_a_broker_that_does_not_know_the_session_performs_a_full_handshake(
+    serve: Serve, trusted: ssl.SSLContext
+) -> None:
+    security = security_of()
+    sessions, context = security.tls_sessions, await security.ssl_context()
+    async with serve(echo, tls=trusted) as first, serve(echo, tls=server_context()) as second:
+        for address in (first, second):
+            if address is second:  # as after a restart at the same address
+                session = sessions.find(context, str(first))
+                assert session is not None
+                sessions.keep(context, str(second), session)
+            connection = Connection(address, security=security)
+            await connection.connect()
+            await connection.request(ASK)
+            await close(connection)
+
+
 # --- writing and reading ----------------------------------------------------------------------------------------------
 
 
