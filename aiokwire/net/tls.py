@@ -53,7 +53,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     ) -> None:
         """`server_hostname`: the name that the server's certificate must contain.
 
-        `session` is resumed; `keep_session` is called with the new one when the connection has ended.
+        `session` is resumed; `keep_session` is called with the new one when the connection ends.
         """
         super().__init__()
         self._loop = asyncio.get_running_loop()
