@@ -68,9 +68,18 @@ class BlockedLoop:
 class Watchdog:
     """Watches the loop on which it is created."""
 
-    def __init__(self, on_blocked: Callable[[BlockedLoop], None], *, threshold: float = THRESHOLD) -> None:
-        """`on_blocked` runs on the watched loop as it resumes after `threshold` seconds or more."""
+    def __init__(
+        self,
+        on_blocked: Callable[[BlockedLoop], None],
+        *,
+        on_delay: Callable[[float], None] | None = None,
+        threshold: float = THRESHOLD,
+    ) -> None:
+        """`on_blocked` runs on the watched loop as it resumes after `threshold` seconds or more,
+        `on_delay` with the seconds that each ping took to reach it."""
         self._on_blocked = on_blocked
+        self._on_delay = on_delay
+        self._asked = 0.0  # when the last ping was sent; written by the thread
         self._threshold = threshold
         self._here = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -94,7 +103,7 @@ class Watchdog:
 
         Raises: RuntimeError: the loop is closed.
         """
-        asked = self._clock()
+        self._asked = asked = self._clock()
         self._answered = None
         self._here.call_soon_threadsafe(self._answer)
         await anyio.sleep(self._threshold)
@@ -115,6 +124,8 @@ class Watchdog:
 
     def _answer(self) -> None:
         self._answered = now = self._clock()
+        if self._on_delay is not None:
+            self._on_delay(max(0.0, now - self._asked))
         self._report(now)
 
     def _report(self, until: float) -> None:

@@ -41,6 +41,7 @@ from aiokwire.cluster import Client, ClientOptions, Owner, Unclosed, list_offset
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError
 from aiokwire.hooks import Hooks
+from aiokwire.metrics import Sample
 from aiokwire.types import IsolationLevel, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 K = TypeVar("K")
@@ -117,6 +118,10 @@ class Admin(Owner):
     def __repr__(self) -> str:
         state = "closed" if self._closed else "started" if self._started else "new"
         return f"<{type(self).__name__} {state}, {self.config.bootstrap_servers}>"
+
+    def metrics(self) -> list[Sample]:
+        """Return the metrics of the connections now; docs/metrics.md lists them. From any thread."""
+        return self._client.metrics()
 
     # --- topics -------------------------------------------------------------------------------------------------------
 

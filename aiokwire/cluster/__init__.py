@@ -4,6 +4,7 @@ snapshot      immutable: brokers, topics, leaders  client      shared by produce
 metadata      refreshes the snapshot               router      routes and retries one request
 schedule      when to refresh                      nodes       connections by node and lane
 bootstrap     finds the cluster                    coordinators  lookup of coordinators
+metrics       what the metrics of all clients have in common
 leaders       one request to each of many leaders  list_offsets  offsets by time
 fetch, fetch_request  fetches without a session    supervisor  the task that owns all tasks
 """

@@ -24,6 +24,7 @@ from aiokwire.cluster.coordinators import Coordinators
 from aiokwire.cluster.fetch import DEFAULT_MAX_BYTES, DEFAULT_MAX_WAIT, Fetched, Terms, fetch
 from aiokwire.cluster.list_offsets import list_offsets
 from aiokwire.cluster.metadata import Metadata
+from aiokwire.cluster.metrics import samples_of
 from aiokwire.cluster.nodes import MAIN, Nodes, failure_level
 from aiokwire.cluster.router import Router, Version, most_severe
 from aiokwire.cluster.snapshot import Cluster
@@ -33,6 +34,7 @@ from aiokwire.cluster.unclosed import Owner, Unclosed
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError
 from aiokwire.hooks import Hooks
+from aiokwire.metrics import Sample
 from aiokwire.net import Address, ApiVersions, Connection, Race
 from aiokwire.protocol import Request, Response
 from aiokwire.protocol.messages import metadata
@@ -319,6 +321,17 @@ class Client(Owner):
     def throttled_until(self, node_id: int) -> float:
         """Return the loop time until which a broker throttles this client, in the past if none."""
         return self.nodes.throttled_until(node_id)
+
+    def metrics(self) -> list[Sample]:
+        """Return all metrics now; docs/metrics.md lists them.
+
+        Costs no request. May be called from any thread, before the start and after the end.
+        """
+        return samples_of(self)
+
+    def elapsed_since(self, at: float | None) -> float | None:
+        """Return the seconds since a time of the loop's clock, from any thread; None: unknown."""
+        return None if at is None or self._loop is None else max(0.0, self._loop.time() - at)
 
     def new_backoff(self) -> Backoff:
         """Return a backoff with the configured pauses between retries."""

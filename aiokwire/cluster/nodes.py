@@ -27,7 +27,7 @@ from aiokwire.errors import (
     RequestTimedOut,
 )
 from aiokwire.hooks import Hooks
-from aiokwire.net import Address, Connection
+from aiokwire.net import Address, Connection, NetworkCounts
 
 if TYPE_CHECKING:
     from aiokwire.security import ClientSecurity
@@ -163,6 +163,7 @@ class Nodes:
         self._addresses: dict[int, Address] = {}
         self._slots: dict[tuple[int, str], Slot] = {}
         self._connections: list[Connection] = []  # all that are not closed, also those without a slot
+        self.counts = NetworkCounts()
         self._outages: dict[int, float] = {}  # unreachable node to the loop's time of the first failed attempt
         self._refused_by = ""  # the node whose refusal of a login was logged; empty after a success
         self._is_modern = False  # a broker answered ApiVersions: one that now closes the connection is failing, not old
@@ -190,6 +191,16 @@ class Nodes:
         """Note the address of a node that another response named (a coordinator)."""
         if node_id not in self._addresses:
             self._addresses[node_id] = address
+
+    @property
+    def addresses(self) -> dict[int, Address]:
+        """The known addresses; from any thread."""
+        return dict(self._addresses)
+
+    @property
+    def open_connections(self) -> list[Connection]:
+        """The connections that can be used; from any thread."""
+        return [one for one in self._connections if one.ready]
 
     def address(self, node_id: int) -> Address | None:
         """Return the address of a node; None if it is unknown."""
@@ -385,7 +396,7 @@ class Nodes:
     ) -> Connection:
         """Return a new connection with this client's options.
 
-        `unseen`: without hooks, for another thread's loop: hooks run on the client's loop only.
+        `unseen`: without hooks and counts, which are for the client's loop, in another thread.
         `spawn`: starts its background tasks there.
         """
         connection = Connection(
@@ -398,6 +409,7 @@ class Nodes:
             security=self._security,
             spawn=self._spawn if spawn is None else spawn,
             rng=self._rng,
+            counts=None if unseen else self.counts,
         )
         if not unseen:
             self._connections = [*self._still_open(), connection]

@@ -11,12 +11,14 @@ import anyio
 from aiokwire.backoff import Deadline
 from aiokwire.cluster import Client, failure_level
 from aiokwire.consumer.config import ACKED, ConsumerConfig
+from aiokwire.consumer.metrics import CommitCounts
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.processed import ProcessedTracker
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ClosedError, CommitFailed, KafkaError
 from aiokwire.group import CurrentMembership, GroupOffsets, Membership
+from aiokwire.metrics import type_of
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 # The coordinator refuses commits of a member that is no longer in its generation with these.
@@ -73,6 +75,7 @@ class Commits:
         self._settled: dict[TopicPartition, OffsetAndMetadata | None] = {}  # finished positions at a revocation
         self._soon: dict[TopicPartition, OffsetAndMetadata] = {}  # for the background task
         self._is_busy = False  # the background task runs
+        self.counts = CommitCounts()
 
     # --- by the application -------------------------------------------------------------------------------------------
 
@@ -203,8 +206,13 @@ class Commits:
         if not offsets:
             return
         self._under_way.append(offsets)
+        began = anyio.current_time()
         try:
             await self._commit_in_turn(offsets, timeout)
+            self.counts.ended(anyio.current_time() - began)
+        except KafkaError as error:
+            self.counts.ended(anyio.current_time() - began, type_of(error))
+            raise
         finally:
             self._under_way.remove(offsets)
 

@@ -29,6 +29,7 @@ from aiokwire.consumer.events import WITHOUT_ENDS, ConsumerEvent
 from aiokwire.consumer.health import ConsumerHealth, why_unassigned
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.listener import RebalanceListener, checked_listener
+from aiokwire.consumer.metrics import labels_of, samples_of
 from aiokwire.consumer.parts import make_parts
 from aiokwire.consumer.reader import BatchIterator, Groups
 from aiokwire.consumer.rebalance_handler import RebalanceHandler, checked_pattern
@@ -36,8 +37,9 @@ from aiokwire.consumer.stall_monitor import StallMonitor
 from aiokwire.consumer.streams import RecordStream, Streams
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut, StaleMetadataError
 from aiokwire.events import LIMIT, Events, EventStream
-from aiokwire.group import GroupOffsets, MemberStatus
+from aiokwire.group import GroupOffsets, MemberStatus, member_samples
 from aiokwire.hooks import Hooks
+from aiokwire.metrics import Sample
 from aiokwire.records import columns_to_arrow, need_arrow
 from aiokwire.types import BrokerPattern, K, TopicPartition, V
 
@@ -119,6 +121,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
             status = MemberStatus(offsets.group_id, self._events.publish)
             self._rebalance_handler = RebalanceHandler(parts, commits, status)
         super().__init__(parts, offsets, commits)
+        self._parts = parts
         self._streams = Streams(parts.subscription, parts.reader, self._redeliver)
         self._stall_monitor = StallMonitor(parts, self._rebalance_handler, self._events)
         self._starting = anyio.Lock()
@@ -457,6 +460,19 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         Sends no request. May be called before start and after close, on the consumer's loop.
         """
         return self._stall_monitor.health()
+
+    def metrics(self) -> list[Sample]:
+        """Return all metrics now, those of the connections included; docs/metrics.md lists them.
+
+        Sends no request. May be called from any thread, before start and after close.
+        """
+        parts = self._parts
+        found = samples_of(parts, self._stall_monitor.stalled) + parts.client.metrics()
+        if self._commits is not None:
+            found += self._commits.counts.samples(labels_of(parts))
+        if self._rebalance_handler is not None:
+            found += member_samples(self._rebalance_handler.status, labels_of(parts), parts.client.elapsed_since)
+        return found
 
     def events(self, *, ends: bool = False, limit: int = LIMIT) -> EventStream[ConsumerEvent]:
         """Return a stream of later events: stalled and resumed partitions, resets, rebalances,

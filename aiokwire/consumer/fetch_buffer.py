@@ -15,7 +15,7 @@ import anyio
 
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
-from aiokwire.consumer.positions import PartitionState
+from aiokwire.consumer.positions import NEVER, PartitionState
 from aiokwire.errors import KafkaError
 from aiokwire.records import RecordBatch, Visible
 from aiokwire.types import TopicPartition
@@ -92,6 +92,8 @@ class FetchBuffer:
             start = end
         state.cursor.fetched(visible.end, visible.epoch)
         if visible.batches:
+            if state.sample_at == NEVER:
+                state.sample_at = start
             self._on_add(state.chunks[-len(visible.batches)])
             self.notify()
 
@@ -167,13 +169,18 @@ class FetchBuffer:
                 return state.chunks[0]
         return None
 
-    def finish(self, chunk: Chunk) -> None:
-        """Remove a chunk that was delivered; the next partition gets its turn."""
+    def finish(self, chunk: Chunk, records: int | None = None) -> None:
+        """Remove a chunk that was delivered; the next partition gets its turn. `records`: how many,
+        of a chunk that was not decoded."""
         if chunk.dropped:
             return
         state: PartitionState = chunk.partition
         state.chunks.popleft()
         state.cursor.advance(chunk.end, chunk.batch.leader_epoch)
+        state.counts.delivered(chunk.count if records is None else records, chunk.size)
+        if chunk.end >= state.sample_at:
+            state.sample_at = NEVER
+            state.counts.observe_age(chunk.batch.max_timestamp)
         if self._hooks.wants_batches:
             self._hooks.batch_read(chunk)
         if self._turns and self._turns[0] is state:
@@ -193,6 +200,8 @@ class FetchBuffer:
         state.cursor.fetch_again_from(position.offset)
         chunks = list(state.chunks)
         state.chunks.clear()
+        if chunks[0].loaded:
+            state.counts.delivered(chunks[0].count - chunks[0].remaining, 0)
         for chunk in chunks:
             self._release(state, chunk)
             chunk.drop()

@@ -32,6 +32,8 @@ class ConsumerHooks(HookCaller):
 
     def reset(self, state: PartitionState, before: int | None, after: int, reason: str) -> None:
         """Report that a policy set a position."""
+        if before is not None:
+            state.counts.reset()
         if self.events.wanted:
             self.events.publish(PositionReset(state.tp, before, after, reason))
         if self.wants_resets:

@@ -19,12 +19,14 @@ from typing import Final
 
 from aiokwire.backoff import Backoff
 from aiokwire.consumer._iterate import Chunk
+from aiokwire.consumer.metrics import TopicCounts
 from aiokwire.consumer.reset_policy import ResetTarget
 from aiokwire.errors import KafkaError
 from aiokwire.machine import Machine
 from aiokwire.types import OffsetAndMetadata, OffsetReset, TopicPartition
 
 UNKNOWN: Final = -1
+NEVER: Final = (1 << 63) - 1  # after all offsets
 SHUN_SECONDS: Final = 30.0  # how long a partition is read from its leader after its replica refused it
 
 
@@ -298,19 +300,22 @@ class PartitionState:
         "attempt",
         "buffered",
         "chunks",
+        "counts",
         "cursor",
         "ends",
         "error",
         "held_back",
         "lost",
         "paused",
+        "sample_at",
         "source",
         "topic_id",
         "tp",
     )
 
-    def __init__(self, tp: TopicPartition, topic_id: bytes = b"") -> None:
+    def __init__(self, tp: TopicPartition, topic_id: bytes = b"", counts: TopicCounts | None = None) -> None:
         self.tp = tp
+        self.counts = TopicCounts() if counts is None else counts  # of its topic
         self.topic_id = topic_id  # a recreated topic has another id: the position has no meaning there
         self.cursor = Position(tp)
         self.ends = LogEnds()
@@ -318,6 +323,7 @@ class PartitionState:
         self.source = ReadSource()
         self.chunks: deque[Chunk] = deque()  # fetched, not delivered; changed by `FetchBuffer`
         self.buffered = 0  # bytes of `chunks`; assigned by `FetchBuffer`
+        self.sample_at = NEVER  # the end of the fetch whose delivery is measured; assigned by `FetchBuffer`
         self.paused = False  # by the application
         self.held_back = False  # by the group: must not be fetched yet, or no longer
         self.lost = False  # the cluster has no such partition; the reader has the error, or the group revokes it

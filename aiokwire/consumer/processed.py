@@ -78,6 +78,16 @@ class ProcessedTracker:
         self._lists.pop(state, None)
         self._streams.pop(state, None)
 
+    @property
+    def calls(self) -> int:
+        """How often the application has asked for records."""
+        return self._calls
+
+    @property
+    def last_progress(self) -> float | None:
+        """What `progressed_at` returned last; None before the first call."""
+        return None if self._progress is None else self._progressed_at
+
     # --- for commits and membership -----------------------------------------------------------------------------------
 
     def finished(self, state: PartitionState) -> OffsetAndMetadata | None:

@@ -278,7 +278,7 @@ class Reader:
         batch: Batch[Any, Any] = Batch(chunk.batch, state.tp, position, chunk.end, self._deserialization, done)
         self.feed.spend(0, chunk.size)
         self.processed.took_list(state)
-        self.buffer.finish(chunk)
+        self.buffer.finish(chunk, None if chunk.loaded else batch.count)
         return batch
 
     def _take_many(self, limit: int, only: Only, groups: Groups | None) -> list[Any]:
@@ -329,10 +329,10 @@ class Reader:
             except CorruptRecord as error:
                 self._on_unreadable(chunk, error)
                 break
-            taken = len(columns)
+            before, taken = taken, len(columns)
             spent += chunk.size
             self.processed.took_list(chunk.partition)
-            self.buffer.finish(chunk)
+            self.buffer.finish(chunk, None if chunk.loaded else taken - before)
         self.feed.spend(0, spent)
         return columns
 

@@ -84,11 +84,18 @@ class StallMonitor:
             ended=parts.reader.ended,
         )
 
+    @property
+    def stalled(self) -> int:
+        """The number of partitions that are reported as stalled; from any thread."""
+        return sum(seen.is_reported for state, seen in list(self._seen.items()) if self._states.get(state.tp) is state)
+
     # --- checking -----------------------------------------------------------------------------------------------------
 
     async def _check_all(self) -> None:
         """Check every partition, with turns for the loop in between."""
         changes: list[Change] = []
+        reader = self._parts.reader
+        reader.processed.progressed_at(anyio.current_time(), waiting=reader.buffer.is_awaited)
         states = list(self._states.values())
         for start in range(0, len(states), IN_ONE_TURN):
             now = anyio.current_time()

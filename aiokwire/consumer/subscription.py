@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from aiokwire.cluster import Cluster
+from aiokwire.consumer.metrics import TopicCounts
 from aiokwire.consumer.positions import UNKNOWN, PartitionState
 from aiokwire.consumer.reset_policy import ResetTarget
 from aiokwire.protocol import ZERO_UUID
@@ -37,6 +38,7 @@ class Subscription:
         self.topics: frozenset[str] = frozenset()  # subscribed to; empty when partitions were given one by one
         self.shared = False  # the group distributes the partitions of the topics
         self.states: dict[TopicPartition, PartitionState] = {}
+        self.counts: dict[str, TopicCounts] = {}  # of each topic that was assigned at some time
         self._on_first = on_first
         self._listeners: list[Callable[[], None]] = []
         self._is_empty = True  # at the last call of `_changed`
@@ -152,7 +154,7 @@ class Subscription:
         self._seen.setdefault(name, len(topic.partitions))
 
     def _add(self, tp: TopicPartition, topic_id: bytes, target: ResetTarget | None, reason: str) -> PartitionState:
-        state = PartitionState(tp, topic_id)
+        state = PartitionState(tp, topic_id, self.counts.setdefault(tp.topic, TopicCounts()))
         if target is not None:
             state.request_reset(target, reason)
         self.states[tp] = state

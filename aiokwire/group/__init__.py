@@ -11,7 +11,8 @@ heartbeats           schedules heartbeats
 heartbeat_thread     sends heartbeats
 coordinator_client   requests to the group's coordinator
 commit_gate          keeps commits and joins apart
-status               state of a member, for health and events
+status               state of a member, for health, events and metrics
+metrics              the metrics of a member
 strategy             assignors that a member offers
 offsets              committed offsets
 offset_requests      OffsetFetch and OffsetCommit
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         Membership as Membership,
         metadata_refresh_interval as metadata_refresh_interval,
     )
+    from aiokwire.group.metrics import member_samples as member_samples
     from aiokwire.group.offsets import GroupOffsets as GroupOffsets
     from aiokwire.group.status import (
         CoordinatorFound as CoordinatorFound,
@@ -61,6 +63,7 @@ else:
             "group.consumer_protocol.member": "ConsumerProtocolMember",
             "group.consumer_protocol.states": "ConsumerProtocolState",
             "group.membership": "CurrentMembership Host MemberOptions Membership metadata_refresh_interval",
+            "group.metrics": "member_samples",
             "group.offsets": "GroupOffsets",
             "group.status": (
                 "CoordinatorFound CoordinatorLost GroupEvent LoopBlocked MemberStatus RebalanceEnded RebalanceStarted"

@@ -77,17 +77,26 @@ class HeartbeatThread:
     """The heartbeats of one member. All methods run on the application's loop, `run` in a task."""
 
     def __init__(
-        self, client: Client, on_answer: OnAnswer, *, on_blocked: Callable[[BlockedLoop], None] | None = None
+        self,
+        client: Client,
+        on_answer: OnAnswer,
+        *,
+        on_blocked: Callable[[BlockedLoop], None] | None = None,
+        on_latency: Callable[[float], None] | None = None,
+        on_delay: Callable[[float], None] | None = None,
     ) -> None:
         """`on_answer` receives each response, whatever its error code, and each failure; the next
         heartbeat follows.
 
         `on_blocked` is called after the loop was blocked for a second or more, which is logged in
-        any case.
+        any case; `on_latency` with the seconds from each heartbeat to its response, `on_delay` with
+        those that the loop takes to run a callback. All on the application's loop.
         """
         self._client = client
         self._on_answer = on_answer
         self._on_blocked = on_blocked
+        self._on_latency = on_latency
+        self._on_delay = on_delay
         self._term = 0
         self._urgent = 0
         self._speed_ups = 0
@@ -142,7 +151,7 @@ class HeartbeatThread:
         """Run the thread until cancelled."""
         await self._begun.wait()
         worker = self._worker = _Worker(self, self._client)
-        watchdog = Watchdog(self._on_blocked or _nothing)
+        watchdog = Watchdog(self._on_blocked or _nothing, on_delay=self._on_delay)
         try:
             name = f"aiokwire heartbeats of {self._client.config.client_id}"
             await run_beside(_run_worker, worker, watchdog, name=name)
@@ -161,8 +170,10 @@ class HeartbeatThread:
 
     # --- for the thread -----------------------------------------------------------------------------------------------
 
-    def deliver(self, command: _Command, outcome: Response | KafkaError) -> None:
+    def deliver(self, command: _Command, outcome: Response | KafkaError, took: float) -> None:
         """On the application's loop: report the outcome of a heartbeat of the current term."""
+        if self._on_latency is not None and not isinstance(outcome, KafkaError):
+            self._on_latency(took)
         if self.command is not None and self.command.term == command.term:
             self._on_answer(command.schedule, outcome)
 
@@ -195,6 +206,7 @@ class _Worker:
         self._connection: Connection | None = None
         self._spawn: Callable[..., object] | None = None  # in the thread's task group
         self._backoff = client.new_backoff()
+        self._asked_at = 0.0  # when the last heartbeat was sent
         # Of the current term.
         self._term = 0
         self._eager_since = 0.0
@@ -316,7 +328,8 @@ class _Worker:
             if not any(outcome.error_codes()):
                 self._last = outcome
         with contextlib.suppress(RuntimeError):  # the application's loop was closed without closing the consumer
-            self._user_loop.call_soon_threadsafe(self._owner.deliver, command, outcome)
+            took = anyio.current_time() - self._asked_at
+            self._user_loop.call_soon_threadsafe(self._owner.deliver, command, outcome, took)
 
     async def _request(self, schedule: HeartbeatSchedule) -> Response:
         connection = self._connection
@@ -329,5 +342,6 @@ class _Worker:
             self._connection = connection
             await connection.connect(schedule.timeout)
         request, version = schedule.build(connection.versions, self._last)
+        self._asked_at = anyio.current_time()
         answer: Response = await connection.request(request, version=version, timeout=schedule.timeout)
         return answer

@@ -82,7 +82,14 @@ class HeartbeatScheduler:
         self._coordinator = coordinator
         self._options = options
         self._source = source
-        self._thread = HeartbeatThread(client, self._on_answer, on_blocked=coordinator.status.on_blocked)
+        status = coordinator.status
+        self._thread = HeartbeatThread(
+            client,
+            self._on_answer,
+            on_blocked=status.on_blocked,
+            on_latency=status.heartbeat_took,
+            on_delay=status.loop_delayed,
+        )
         self._poll_interval = PollIntervalCheck(self._thread, progressed_at, options.max_poll_interval)
         self._interval: float | None = None  # seconds; None: stopped
         self._target: tuple[int, Address] | None = None  # the coordinator; None: it must be looked up

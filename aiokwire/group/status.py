@@ -14,6 +14,7 @@ from aiokwire.group.classic.states import FINAL as CLASSIC_FINAL
 from aiokwire.group.classic.states import ClassicProtocolState
 from aiokwire.group.consumer_protocol.states import FINAL as CONSUMER_FINAL
 from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
+from aiokwire.metrics import LONG, Histogram
 from aiokwire.watchdog import BlockedLoop
 
 ProtocolState: TypeAlias = ClassicProtocolState | ConsumerProtocolState
@@ -88,6 +89,9 @@ class MemberStatus:
         self.members: int | None = None  # of the last generation; None if this member does not lead it
         self.blocked: BlockedLoop | None = None  # the last block of the loop
         self.blocked_until: float | None = None
+        self.rebalances = Histogram(LONG)  # their durations, in seconds
+        self.heartbeats = Histogram()  # the time to the response
+        self.loop_delays = Histogram()
 
     def moved(self, state: ProtocolState, generation: int) -> None:
         """Record the member's new state."""
@@ -101,6 +105,7 @@ class MemberStatus:
             took, self.rebalancing_since = now - self.rebalancing_since, None
             if state in STABLE:
                 self.rebalanced_at, self.rebalance_took = now, took
+                self.rebalances.observe(took)
             self._publish(RebalanceEnded(self._group_id, took, generation))
 
     def joined(self, members: int | None) -> None:
@@ -117,6 +122,14 @@ class MemberStatus:
         """Record a response to a heartbeat."""
         self.heartbeat_at = anyio.current_time()
         self.answered(node_id)
+
+    def heartbeat_took(self, seconds: float) -> None:
+        """Record the time between a heartbeat and its response."""
+        self.heartbeats.observe(seconds)
+
+    def loop_delayed(self, seconds: float) -> None:
+        """Record how long the loop took to run a callback."""
+        self.loop_delays.observe(seconds)
 
     def lost(self, reason: str) -> None:
         """Record that the coordinator did not respond, or does not coordinate the group."""

@@ -5,6 +5,7 @@ dial       names to transports          in_flight  the request of each response,
 handshake  ApiVersions and later        wire       the protocol object of one transport
 racing     first success wins           connection what `aiokwire.cluster` uses
 writing    chunks to a transport          tls        encrypts a transport
+metrics    what connections count
 
 Names load at first use: the embedded broker imports the framing alone, and starts faster.
 """
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from aiokwire.net.connection import Connection as Connection, ConnectionConfig as ConnectionConfig
     from aiokwire.net.framing import FrameReader as FrameReader
     from aiokwire.net.handshake import ApiVersions as ApiVersions
+    from aiokwire.net.metrics import NetworkCounts as NetworkCounts
     from aiokwire.net.racing import Race as Race
     from aiokwire.net.tls import TlsTransport as TlsTransport
     from aiokwire.net.writing import write_scattered as write_scattered
@@ -31,6 +33,7 @@ else:
             "net.connection": "Connection ConnectionConfig",
             "net.framing": "FrameReader",
             "net.handshake": "ApiVersions",
+            "net.metrics": "NetworkCounts",
             "net.racing": "Race",
             "net.tls": "TlsTransport",
             "net.writing": "write_scattered",

@@ -219,7 +219,9 @@ class Renewal:
         timeout: float,
         who: str,
         client_id: str | None,
+        on_end: Callable[..., None],
     ) -> None:
+        """`on_end(accepted=...)`: a renewal ended."""
         self._authenticator = authenticator
         self._wire = wire
         self._versions = versions
@@ -228,6 +230,7 @@ class Renewal:
         self._timeout = timeout  # seconds for each answer
         self._who = who
         self._client_id = client_id
+        self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._expires_at = 0.0  # the loop's clock
         self._timer: asyncio.TimerHandle | None = None
@@ -294,6 +297,7 @@ class Renewal:
             self._give_up(error)
         else:  # a cancelled renewal releases nothing: its owner closes the connection
             self._has_warned = False
+            self._on_end(accepted=True)
             wire.release()
             self.start()
 
@@ -301,4 +305,5 @@ class Renewal:
         if self._wire.error is None:  # else the connection was lost, which its owner reports
             text = "client %r: closing the connection to %s, the next one logs in: its session was not renewed: %s"
             logger.warning(text, self._client_id, self._who, error)
+            self._on_end(accepted=False)
             self._wire.fail(error)

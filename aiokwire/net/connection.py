@@ -26,6 +26,7 @@ from aiokwire.net.address import Address
 from aiokwire.net.dial import Tls, dial, resolve
 from aiokwire.net.handshake import OLDEST, PLANS, SOFTWARE_NAME, ApiVersions, Exchange, Plan, learn_versions
 from aiokwire.net.in_flight import InFlight, Receiver
+from aiokwire.net.metrics import NetworkCounts
 from aiokwire.net.states import TRANSITIONS, ConnectionEvent, ConnectionState
 from aiokwire.net.wire import Wire
 from aiokwire.protocol import Request, Response
@@ -71,11 +72,13 @@ class Connection:
         security: ClientSecurity | None = None,
         spawn: Spawn | None = None,
         rng: random.Random | None = None,
+        counts: NetworkCounts | None = None,
     ) -> None:
         """`may_be_old`: a broker that closes the connection at ApiVersions may predate 0.10.
 
         `security`: TLS and SASL. `spawn` then starts the renewal of the session, at a time that
-        `rng` spreads; it must outlive the connection.
+        `rng` spreads; it must outlive the connection. `counts`: those of the client; without, what
+        this connection does is not reported.
         """
         self.address = address
         self.node_id = node_id  # None for a bootstrap address, whose node is unknown
@@ -95,6 +98,7 @@ class Connection:
         self._renewal: Renewal | None = None
         self._spawn = spawn
         self._rng = rng
+        self._counts = NetworkCounts() if counts is None else counts
         self._may_be_old = may_be_old and security is None  # brokers with TLS or SASL answer ApiVersions
         self._machine = Machine(f"connection to {self.who}", TRANSITIONS, ConnectionState.NEW)
         self._wire: Wire | None = None  # of the present attempt; kept when READY
@@ -168,6 +172,7 @@ class Connection:
                 )  # the scope ends it, not a request's own deadline: it knows the stage
             except KafkaError as error:
                 self.error = error
+                self._counts.failed(refused=isinstance(error, AuthenticationFailed))
                 raise
             finally:
                 self._connecting = None
@@ -179,7 +184,9 @@ class Connection:
             reason = "closed meanwhile" if in_time else f"no success in {elapsed:.3f} s"
             tried = f" (resolved to {', '.join(self.ips)})" if self.ips else ""
             self.error = self._failure(f"{self.who}{tried}: {reason}, while {self._doing}")
+            self._counts.failed(refused=False)
             raise self.error
+        self._counts.connected()
         if self._hooks is not None:
             self._call_hook("on_connect", self.node_id, str(self.address), loop.time() - started)
 
@@ -267,6 +274,7 @@ class Connection:
             self._stage = "sasl"
             self._doing = f"waiting for {self._authenticator.name} with {ip}"
             await self._authenticator.run(wire, versions, timeout)
+            self._counts.logged_in()
 
     async def _learn(self, wire: Wire, plan: Plan, timeout: float) -> ApiVersions:
         return await learn_versions(
@@ -316,7 +324,7 @@ class Connection:
         wire.on_fail = self._on_fail
         wire.on_gone = self._on_gone
         wire.on_answer = self._on_answer
-        wire.on_sent = self._on_sent if self._hooks is not None else None
+        wire.on_sent = self._on_sent
         wire.explain_loss = self._explain_loss
         self._stage = "ready"
         self._machine.fire(ConnectionEvent.ACCEPTED)
@@ -335,6 +343,7 @@ class Connection:
             timeout=self.config.request_timeout,
             who=self.who,
             client_id=self._client_id,
+            on_end=self._counts.renewed,
         )
         self._renewal.start()
 
@@ -445,6 +454,7 @@ class Connection:
         if self._renewal is not None:
             self._renewal.stop()
         self._machine.fire(ConnectionEvent.CLOSE)
+        self._counts.closed()
         logger.debug("%s: closed: %s", self.who, error)
         if self._hooks is not None:
             self._call_hook("on_disconnect", self.node_id, str(self.address), self.error)
@@ -464,18 +474,22 @@ class Connection:
             self._machine.fire(ConnectionEvent.GONE)
 
     def _on_sent(self, api: str, version: int, size: int) -> None:
-        self._call_hook("on_request_sent", self.node_id, api, version, size)
+        self._counts.sent(size)
+        if self._hooks is not None:
+            self._call_hook("on_request_sent", self.node_id, api, version, size)
 
     def _on_answer(self, entry: InFlight, size: int, elapsed: float, answer: Any) -> None:
         self.answers += 1
         self.latency += (elapsed - self.latency) * (LATENCY_WEIGHT if self.answers > 1 else 1.0)
+        self._counts.answered(self.node_id, entry.api, size, elapsed)
         throttle = getattr(answer, "throttle_time_ms", 0)
         if throttle > 0:
-            self._throttle(throttle / 1000)
+            self._throttle(entry.api, throttle / 1000)
         if self._hooks is not None:
             self._call_hook("on_response_received", self.node_id, entry.api, entry.version, size, elapsed)
 
-    def _throttle(self, seconds: float) -> None:
+    def _throttle(self, api: str, seconds: float) -> None:
+        self._counts.throttled(self.node_id, api, seconds)
         until = asyncio.get_running_loop().time() + seconds
         self.throttled_until = max(self.throttled_until, until)
         if self._hooks is not None:

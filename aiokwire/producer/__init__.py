@@ -8,6 +8,7 @@ bulk         send_many, send_arrow               buffer_pool  the records that w
 idempotence  producer id, epochs, sequences      topics       partitions, leaders, message formats
 serialization  serializers, on_send              planning, responses  decisions, as plain functions
 events       events and health                   hooks        hooks per batch
+metrics      counts per batch
 transactions/  the block, the driver, the requests to coordinators
 """
 

@@ -32,6 +32,7 @@ from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.events import ProducerEvent, report_failed
 from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.producer.idempotence import Idempotence
+from aiokwire.producer.metrics import ProducerCounts
 from aiokwire.producer.responses import Verdict, verdict_of
 from aiokwire.producer.topics import Topics
 from aiokwire.protocol.messages import produce
@@ -100,6 +101,7 @@ class BatchResults:
         transactions: Transactions | None,
         hooks: ProducerHooks | None,
         events: Events[ProducerEvent],
+        counts: ProducerCounts,
         check_duplicates: bool,
     ) -> None:
         """`requeue(partition, when)`: the partition has a batch to send from that time on."""
@@ -112,6 +114,7 @@ class BatchResults:
         self._transactions = transactions
         self._hooks = hooks
         self._events = events
+        self._counts = counts
         self._check_duplicates = check_duplicates
         self._backoffs: dict[Partition, Backoff] = {}
 
@@ -164,6 +167,8 @@ class BatchResults:
         """Acknowledge a batch: wake the tasks that await its deliveries, free its buffer."""
         self._end_flight(partition, batch)
         if batch.state != DONE:
+            size = 0 if batch.data is None else len(batch.data)
+            self._counts.delivered(batch, size, asyncio.get_running_loop().time())
             batch.complete(base_offset, append_time)
             self._accumulator.finish(batch)
             if self._hooks is not None:
@@ -190,6 +195,7 @@ class BatchResults:
         if now >= batch.deadline:
             self.expire(partition, batch, now)
             return
+        self._counts.retried(batch)
         partition.put_back(batch)
         if partition.retry_at <= now:  # batches that fail together count as one failure
             partition.hold(now + backoff.next())
@@ -219,6 +225,7 @@ class BatchResults:
             return
         logger.info("%s; sending it in two halves", error)
         batch.set_last_error(error)
+        self._counts.split()
         halves = self._accumulator.split(batch, partition, records_of(batch))
         if self._transactions is None:
             partition.skip(batch)
@@ -304,6 +311,7 @@ class BatchResults:
         self._accumulator.finish(batch)
         if not batch.remaining:
             return  # every record was cancelled: there is no failure to report
+        self._counts.failed(batch, error)
         if self._transactions is not None:
             self._transactions.on_failed(batch, error)
         if self._hooks is not None:

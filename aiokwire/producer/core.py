@@ -15,6 +15,7 @@ import anyio.lowlevel
 from aiokwire.cluster import Client
 from aiokwire.errors import ClosedError, InvalidArgument, KafkaError
 from aiokwire.events import Events
+from aiokwire.metrics import Sample
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, SPLIT, Batch, Delivery, pending_in
 from aiokwire.producer._partition import Partition, Topic
@@ -32,6 +33,7 @@ from aiokwire.producer.events import (
 )
 from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.producer.idempotence import Idempotence, ProducerIdRequest
+from aiokwire.producer.metrics import ProducerCounts, samples_of
 from aiokwire.producer.partitioner import compiled_partitioner, custom_partitioner, plan_sticky
 from aiokwire.producer.scheduler import BatchScheduler
 from aiokwire.producer.sender import Sender, SenderParts, Slices
@@ -57,6 +59,7 @@ class ProducerCore:
         self._config = config
         self._partitioner = custom_partitioner(config.partitioner)
         self._ended = False
+        self._counts = ProducerCounts()
         self._build_buffer()
         self._build_identity(joins)
         self._build_results(joins)
@@ -135,6 +138,7 @@ class ProducerCore:
             transactions=self.transactions,
             hooks=self._hooks,
             events=self.events,
+            counts=self._counts,
             check_duplicates=joins is not None,
         )
         self.failures: BatchFailures = BatchFailures(self.accumulator, self.topics, self._results, self.line, self.now)
@@ -155,6 +159,7 @@ class ProducerCore:
             idempotence=self.idempotence,
             slices=Slices(),
             hooks=self._hooks,
+            counts=self._counts,
             rng=self._client.rng,
             scheduler=self.scheduler,
             max_produce_version=lambda: None if self.transactions is None else self.transactions.max_produce_version,
@@ -221,6 +226,8 @@ class ProducerCore:
 
     def on_refused(self, batch: Batch) -> None:
         """A record that was accepted before its topic was known cannot be placed."""
+        assert batch.error is not None
+        self._counts.failed(batch, batch.error)
         if self._hooks is not None:
             self._hooks.failed(batch)
         report_failed(self.events, batch)
@@ -286,6 +293,12 @@ class ProducerCore:
             last_error=next((batch.last_error for batch in live if batch.last_error is not None), None),
             running=running,
         )
+
+    def metrics(self) -> list[Sample]:
+        """Return the metrics now; from any thread."""
+        now = self.scheduler.loop.time() if self.scheduler.is_started else None
+        own = samples_of(self._config.client_id, self._counts, self.accumulator, self.line, now)
+        return own + self._client.metrics()
 
     async def _settled(self, batch: Batch) -> None:
         if batch.state in (DONE, SPLIT):

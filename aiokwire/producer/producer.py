@@ -22,6 +22,7 @@ from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
 from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.hooks import Hooks
+from aiokwire.metrics import Sample
 from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Delivery
 from aiokwire.producer.bulk import ArrowDelivery, ProducerRecord, SendManyResult, send_rows, submit_rows, summary
@@ -449,6 +450,13 @@ class Producer(Owner, Generic[K, V]):
         """The producer's state now: buffered and waiting records, their age, and the last error. It
         costs no request, and is available before the start and after the end, on its loop."""
         return self._core.health(running=self._started and not self._closed and not self._client.closed)
+
+    def metrics(self) -> list[Sample]:
+        """Return all metrics now, those of the connections included; docs/metrics.md lists them.
+
+        Costs no request. May be called from any thread, before the start and after the end.
+        """
+        return self._core.metrics()
 
     def events(self, *, limit: int = LIMIT) -> EventStream[ProducerEvent]:
         """Stream the producer's events from now on: `async for event in producer.events()`.

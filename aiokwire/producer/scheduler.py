@@ -73,6 +73,10 @@ class BatchScheduler:
             self._timer.cancel()
 
     @property
+    def is_started(self) -> bool:
+        return self._loop is not None
+
+    @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The producer's loop."""
         if self._loop is None:

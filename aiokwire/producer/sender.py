@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from aiokwire.producer.batch_results import BatchResults
     from aiokwire.producer.hooks import ProducerHooks
     from aiokwire.producer.idempotence import Idempotence
+    from aiokwire.producer.metrics import ProducerCounts
     from aiokwire.producer.scheduler import BatchScheduler
     from aiokwire.producer.topics import Hints, Topics
 
@@ -125,6 +126,7 @@ class SenderParts:
     idempotence: Idempotence
     slices: Slices
     hooks: ProducerHooks | None
+    counts: ProducerCounts
     rng: random.Random
     scheduler: BatchScheduler
     max_produce_version: Callable[[], int | None]
@@ -152,6 +154,7 @@ class Sender:
         self._topics = parts.topics
         self._idempotence = parts.idempotence
         self._hooks = parts.hooks
+        self._counts = parts.counts
         self._scheduler = parts.scheduler
         self._now = parts.scheduler.loop.time
         self._config = config
@@ -233,7 +236,10 @@ class Sender:
             if idempotence.enabled and not idempotence.can_stamp(partition):
                 self._parts.want_producer_id()
                 continue
-            load.append((partition, partition.take_next()))
+            batch = partition.take_next()
+            if batch.attempts == 1:
+                self._counts.left(batch, now)
+            load.append((partition, batch))
             del self.ready[partition]
             if partition.queue:  # its next turn is after those of all others
                 self.ready[partition] = None
