@@ -120,7 +120,7 @@ class Admin(Owner):
         return f"<{type(self).__name__} {state}, {self.config.bootstrap_servers}>"
 
     def metrics(self) -> list[Sample]:
-        """Return the metrics of the connections now, from any thread; docs/metrics.md lists them."""
+        """Return the metrics now, from any thread; docs/metrics.md lists them."""
         return self._client.metrics()
 
     # --- topics -------------------------------------------------------------------------------------------------------
