@@ -24,7 +24,7 @@ from aiokwire.admin.topics import (
 from aiokwire.backoff import Backoff, Deadline
 from aiokwire.cluster import Client
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, InvalidArgument, UnsupportedVersion
+from aiokwire.errors import BrokerError, InvalidArgument, KafkaError, UnsupportedVersion
 from aiokwire.protocol import Request, Response
 from aiokwire.protocol.messages.create_partitions import CreatePartitionsResponse
 from aiokwire.protocol.messages.create_topics import CreateTopicsResponse
@@ -119,7 +119,14 @@ async def _mutate(
         return read(response)
 
     while True:
-        results = await request_controller(client, partial(build, left), take, deadline)
+        try:
+            results = await request_controller(client, partial(build, left), take, deadline)
+        except KafkaError as error:
+            if not succeeded:
+                raise
+            for name in left:
+                errors[name].args = (f"{errors[name]}; the retry failed: {error}",)
+            return Results(succeeded, errors)
         errors = {name: error for name, error in errors.items() if name not in left} | dict(results.errors)
         succeeded |= results.succeeded
         left = [name for name, error in results.errors.items() if error.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED]

@@ -31,7 +31,7 @@ from aiokwire.admin.users import rounds
 from aiokwire.broker import Broker, Listener
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthenticationFailed, BrokerError, InvalidArgument, InvalidRequestError, ProtocolViolation
-from aiokwire.protocol.messages import create_acls, delete_acls, describe_acls
+from aiokwire.protocol.messages import create_acls, delete_acls, delete_topics, describe_acls
 
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
 PASSWORDS = {"alice": "alice's secret", "bob": "bob's secret"}
@@ -339,6 +339,21 @@ async def test_partitions_are_added_and_topics_deleted_after_the_throttle_time(t
     assert (await throttled.create_partitions({"old": 12})).check() == {"old": 12}
     await throttled.delete_topic("old")
     assert [topic.name for topic in await throttled.list_topics()] == ["first"]
+
+
+async def test_topics_that_were_deleted_before_a_throttled_retry_failed_are_reported() -> None:
+    def respond(request: delete_topics.DeleteTopicsRequest) -> delete_topics.DeleteTopicsResponse:
+        codes = {"a": ErrorCode.NONE, "b": ErrorCode.THROTTLING_QUOTA_EXCEEDED}
+        results = [delete_topics.DeletableTopicResult(name=name, error_code=code) for name, code in codes.items()]
+        return delete_topics.DeleteTopicsResponse(responses=results)
+
+    async with Broker(topics={"a": 1, "b": 1}) as broker, Admin(broker.bootstrap_servers) as admin:
+        broker.faults.on(delete_topics.DeleteTopicsRequest).respond(respond)
+        broker.faults.on(delete_topics.DeleteTopicsRequest, times=None).drop()
+        done = await admin.delete_topics(["a", "b"], timeout=0.5)
+    assert set(done.succeeded) == {"a"}
+    assert done.errors["b"].code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert "the retry failed: " in str(done.errors["b"])
 
 
 async def test_a_quota_that_outlasts_the_timeout_is_the_error_at_once(throttled: Admin) -> None:
