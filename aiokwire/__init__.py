@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         UnsupportedVersion as UnsupportedVersion,
     )
     from aiokwire.events import EventStream as EventStream, Throttled as Throttled
-    from aiokwire.hooks import Hooks as Hooks
+    from aiokwire.hooks import Hooks as Hooks, combined_hooks as combined_hooks
     from aiokwire.producer import (
         BatchFailed as BatchFailed,
         BufferFree as BufferFree,
@@ -131,7 +131,7 @@ else:
                 "TransactionFailed TransactionStateError UnsupportedVersion"
             ),
             "events": "EventStream Throttled",
-            "hooks": "Hooks",
+            "hooks": "Hooks combined_hooks",
             "producer": (
                 "BatchFailed BufferFree BufferFull Delivery LeadersChanged Producer ProducerConfig ProducerFailed "
                 "ProducerHealth ProducerIdChanged Transaction TransactionAbortRequired"

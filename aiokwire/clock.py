@@ -21,6 +21,15 @@ def wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def wall_ns() -> int:
+    """Return nanoseconds since the epoch, by the same clock as `wall_ms`."""
+    try:
+        wall_time = getattr(asyncio.get_running_loop(), "wall_time", None)
+    except RuntimeError:
+        wall_time = None
+    return time.time_ns() if wall_time is None else int(wall_time() * 1_000_000_000)
+
+
 def precise_seconds() -> float:
     """Return a clock that advances within a turn of the loop, to measure how long work takes.
 

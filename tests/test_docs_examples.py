@@ -55,6 +55,10 @@ PRINTED = {
         (r"RebalanceEnded", r"orders\[\d\] b'book'", r"orders\[\d\] b'lamp'"),
         (r"b'BOOK'", r"b'PEN'", r"b'LAMP'"),
     ),
+    "tracing.md": (
+        (r"send orders <- root", r"send invoices <- process orders", r"process orders <- send orders"),
+        (r"in the sender's trace: 14576827793038113322513871894673895836",),
+    ),
     "security.md": ((r"stored at 0", r"topic 'salaries': TOPIC_AUTHORIZATION_FAILED"),),
 }
 

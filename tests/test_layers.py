@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "admin": {"cluster", "group", "net", "protocol", "records", "security"},
     "transforming": {"consumer", "producer"},
     "worker": {"admin", "cluster", "consumer", "group", "producer", "records", "security"},
+    "telemetry": {"consumer", "producer"},
     "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records", "security"},
     "testing": {"broker", "consumer", "producer", "protocol", "records", "security"},
     "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records", "spark", "security"},
@@ -161,7 +162,7 @@ def test_every_module_can_be_imported_alone() -> None:
 def test_importing_aiokwire_loads_neither_broker_nor_cli() -> None:
     script = (
         "import sys, aiokwire, aiokwire.producer, aiokwire.consumer\n"
-        "unwanted = ('aiokwire.broker', 'aiokwire.cli', 'aiokwire.spark', 'pyarrow', 'rich')\n"
+        "unwanted = ('aiokwire.broker', 'aiokwire.cli', 'aiokwire.spark', 'aiokwire.telemetry', 'pyarrow', 'rich')\n"
         "heavy = [name for name in sys.modules if name.startswith(unwanted)]\n"
         "assert not heavy, heavy\n"
     )

@@ -11,6 +11,7 @@ import anyio
 from aiokwire.backoff import Deadline
 from aiokwire.cluster import Client, failure_level
 from aiokwire.consumer.config import ACKED, ConsumerConfig
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.metrics import CommitCounts
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.processed import ProcessedTracker
@@ -58,6 +59,7 @@ class Commits:
         subscription: Subscription,
         processed: ProcessedTracker,
         membership: CurrentMembership,
+        hooks: ConsumerHooks,
     ) -> None:
         self._client = client
         self._config = config
@@ -65,6 +67,7 @@ class Commits:
         self._subscription = subscription
         self._processed = processed
         self._membership = membership
+        self._hooks = hooks
         self._automatic = bool(config.enable_auto_commit)
         self._acked: dict[TopicPartition, OffsetAndMetadata] = {}
         self._known: dict[TopicPartition, int] = {}  # committed last; the automatic commit never goes back
@@ -83,7 +86,7 @@ class Commits:
         """See `Consumer.commit`."""
         for tp in offsets:
             self._soon.pop(tp, None)  # older
-        await self._commit(offsets, timeout)
+        await self._commit(offsets, timeout, is_automatic=False)
 
     def commit_soon(self, offsets: Offsets) -> None:
         """See `Consumer.commit_nowait`."""
@@ -181,7 +184,7 @@ class Commits:
         # Offsets of a deleted topic cannot be committed.
         ready = {tp: offset for tp, offset in offsets.items() if cluster.partition(tp) is not None}
         try:
-            await self._commit(ready, timeout)
+            await self._commit(ready, timeout, is_automatic=True)
         except ClosedError:
             raise
         except KafkaError as error:
@@ -201,14 +204,15 @@ class Commits:
 
     # --- one commit ---------------------------------------------------------------------------------------------------
 
-    async def _commit(self, offsets: Offsets, timeout: float) -> None:
+    async def _commit(self, offsets: Offsets, timeout: float, *, is_automatic: bool) -> None:
         """Raises: CommitFailed: a partition is not assigned; BrokerError; RequestTimedOut."""
         if not offsets:
             return
         self._under_way.append(offsets)
         began = anyio.current_time()
         try:
-            await self._commit_in_turn(offsets, timeout)
+            with self._hooks.committing(self._offsets.group_id, offsets, is_automatic=is_automatic):
+                await self._commit_in_turn(offsets, timeout)
             self.counts.ended(anyio.current_time() - began)
         except KafkaError as error:
             self.counts.ended(anyio.current_time() - began, type_of(error))

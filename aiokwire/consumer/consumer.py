@@ -38,7 +38,7 @@ from aiokwire.consumer.streams import RecordStream, Streams
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut, StaleMetadataError
 from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.group import GroupOffsets, MemberStatus, member_samples
-from aiokwire.hooks import Hooks
+from aiokwire.hooks import Hooks, hooks_for
 from aiokwire.metrics import Sample
 from aiokwire.records import columns_to_arrow, need_arrow
 from aiokwire.types import BrokerPattern, K, TopicPartition, V
@@ -108,6 +108,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
                 **options,
             },
         )
+        hooks = hooks_for(hooks, checked.client_id, checked.group_id)
         self._unclosed = Unclosed()
         client = Client(checked, hooks=hooks, rng=rng, unclosed=self._unclosed)
         offsets = None if checked.group_id is None else GroupOffsets(client, checked.group_id)
@@ -117,12 +118,14 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         commits: Commits | None = None
         self._rebalance_handler: RebalanceHandler | None = None
         if offsets is not None:
-            commits = Commits(client, checked, offsets, parts.subscription, parts.reader.processed, parts.membership)
+            commits = Commits(
+                client, checked, offsets, parts.subscription, parts.reader.processed, parts.membership, self._hooks
+            )
             status = MemberStatus(offsets.group_id, self._events.publish)
             self._rebalance_handler = RebalanceHandler(parts, commits, status)
         super().__init__(parts, offsets, commits)
         self._parts = parts
-        self._streams = Streams(parts.subscription, parts.reader, self._redeliver)
+        self._streams = Streams(parts.subscription, parts.reader, self._redeliver, self._hooks)
         self._stall_monitor = StallMonitor(parts, self._rebalance_handler, self._events)
         self._starting = anyio.Lock()
         self._started = False
@@ -356,7 +359,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         A record counts as delivered when its iteration of the loop starts.
         """
         self._check_open()
-        return self._reader.feed
+        return self._hooks.iterated(self._reader.feed)
 
     def batches(self) -> BatchIterator[K, V]:
         """Iterate over batches, which are decoded on demand, until the consumer is closed."""

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
 
 from aiokwire.consumer._iterate import Chunk
 from aiokwire.consumer.events import ConsumerEvent, PartitionEnd, PositionReset
 from aiokwire.consumer.positions import UNKNOWN, PartitionState
 from aiokwire.events import Events, Throttled
 from aiokwire.hooks import HookCaller, Hooks
+from aiokwire.types import OffsetAndMetadata, TopicPartition
+
+R = TypeVar("R")
 
 
 class ConsumerHooks(HookCaller):
@@ -24,6 +30,9 @@ class ConsumerHooks(HookCaller):
         self.wants_ends = self.is_overridden("on_partition_end")
         self.reports_ends = self.wants_ends  # whether callers must call `progress`
         self.wants_batches = self.is_overridden("on_batch_read")
+        self.wants_reads = self.is_overridden("on_read")
+        self._wants_loops = self.is_overridden("on_iterate")
+        self._wants_commits = self.is_overridden("around_commit")
         self._throttles: dict[int, float] = {}  # by node: the deadline that was published last
 
     def report_ends(self) -> None:
@@ -57,6 +66,28 @@ class ConsumerHooks(HookCaller):
         """Report that all of a batch, or of a part of one, was delivered."""
         state: PartitionState = chunk.partition
         self._call(self._hooks.on_batch_read, *state.tp, chunk.start, chunk.count, chunk.size)
+
+    def read(self, records: Sequence[Any], elapsed: float) -> None:
+        """Report records that a call returns, `elapsed` seconds after it began."""
+        self._call(self._hooks.on_read, records, elapsed)
+
+    def iterated(self, records: AsyncIterator[R]) -> AsyncIterator[R]:
+        """The iterator of a loop that begins."""
+        if not self._wants_loops:
+            return records
+        try:
+            return self._hooks.on_iterate(records)
+        except Exception:
+            self._logger.exception("hook on_iterate of %r raised", self._hooks)
+            return records
+
+    def committing(
+        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, is_automatic: bool
+    ) -> AbstractContextManager[object]:
+        """What is entered around a commit."""
+        if not self._wants_commits:
+            return nullcontext()
+        return self._around(self._hooks.around_commit, group_id, offsets, is_automatic)
 
     def throttled(self, node_id: int, until: float, now: float) -> None:
         """Report a throttled broker: once per node and deadline, although both its lanes see it."""

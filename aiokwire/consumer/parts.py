@@ -10,6 +10,7 @@ from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetch_handler import FetchHandler
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
+from aiokwire.consumer.observed_reader import make_reader
 from aiokwire.consumer.position_updater import PositionUpdater
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
@@ -57,7 +58,7 @@ def make_parts(
         updater.regroup()
 
     membership = CurrentMembership()
-    reader = Reader(config, hooks, membership, on_room, on_wait)
+    reader = make_reader(config, hooks, membership, on_room, on_wait)
     subscription = Subscription(config.reset if offsets is None else None, on_first=reader.buffer.notify)
     handler = FetchHandler(client, config, reader.buffer, hooks, on_reset=on_reset, on_source=on_source)
     fetcher = Fetcher(client, config, subscription.states, reader, handler, hooks)

@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self
 
 from aiokwire.consumer.batches import ConsumerRecord
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.processed import Held
 from aiokwire.consumer.reader import Reader, Share
 from aiokwire.consumer.subscription import Subscription
@@ -44,8 +45,11 @@ def share_out(
 class Streams:
     """The streams of one consumer, and the partitions of each."""
 
-    def __init__(self, subscription: Subscription, reader: Reader, redeliver: Callable[[Held], None]) -> None:
+    def __init__(
+        self, subscription: Subscription, reader: Reader, redeliver: Callable[[Held], None], hooks: ConsumerHooks
+    ) -> None:
         """`redeliver` delivers again a record that a stream was processing when it ended."""
+        self._hooks = hooks
         self._subscription = subscription
         self._reader = reader
         self._redeliver = redeliver
@@ -65,7 +69,7 @@ class Streams:
         streams: list[RecordStream[Any, Any]] = []
         for _ in range(count):
             share = Share(self._locks)
-            stream: RecordStream[Any, Any] = RecordStream(self, share, self._reader)
+            stream: RecordStream[Any, Any] = RecordStream(self, share, self._reader, self._hooks)
             self._shares[share] = weakref.ref(stream, self._on_drop(loop, share))
             streams.append(stream)
         self._subscription.add_listener(self._share_out)
@@ -112,7 +116,8 @@ class RecordStream(Generic[K, V]):
     is processing, unless that was acked or committed.
     """
 
-    def __init__(self, streams: Streams, share: Share, reader: Reader) -> None:
+    def __init__(self, streams: Streams, share: Share, reader: Reader, hooks: ConsumerHooks) -> None:
+        self._hooks = hooks
         self._streams = streams
         self._share = share
         self._reader = reader
@@ -122,8 +127,8 @@ class RecordStream(Generic[K, V]):
         """The partitions of this stream now."""
         return self._share.partitions
 
-    def __aiter__(self) -> Self:
-        return self
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
+        return self._hooks.iterated(self)
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
         """Return the next record; the previous one is finished. A cancelled call takes none.

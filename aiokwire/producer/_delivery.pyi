@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol, final
 
 from aiokwire.errors import KafkaError
@@ -113,6 +113,15 @@ class Delivery:
         Raises: asyncio.InvalidStateError: it is not done yet.
         """
 
+    @property
+    def error(self) -> Exception | None:
+        """Why the record failed; None if it did not, or is not done. A failure is still logged."""
+
+    def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
+        """Call `callback(delivery)` on the event loop soon after the record was acknowledged or
+        failed. Its exceptions go to the loop's exception handler, as those of a future's callback.
+        """
+
     def cancel(self) -> bool:
         """Withdraw the record if it was not sent yet; return whether it was withdrawn.
 
@@ -134,6 +143,8 @@ class WaitingRecord(Coroutine[Any, Any, Delivery]):
     deadline: float
     number: int
     awaited: bool
+    delivery: Delivery | None
+    error: BaseException | None
     def __init__(
         self,
         line: Line,
@@ -167,6 +178,9 @@ class Line(Protocol):
 
     def on_awaited(self, waiting: WaitingRecord, /) -> None: ...
     def withdraw(self, waiting: WaitingRecord, /) -> None: ...
+
+def delivery_of(submitted: Coroutine[Any, Any, Delivery]) -> Delivery | None:
+    """The delivery of what `submit` returned; None while the record waits for room."""
 
 def outcomes(runs: list[tuple[Delivery, int]]) -> list[tuple[int, int, int, KafkaError | None]]:
     """Results of runs whose batches are done, in order: (partition, first offset, count, error).

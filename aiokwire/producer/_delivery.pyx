@@ -16,6 +16,7 @@ from libc.stdint cimport int32_t, int64_t
 from aiokwire.records._builder cimport BatchBuilder
 
 import asyncio
+import functools
 import logging
 
 from aiokwire.errors import DeliveryFailed
@@ -286,6 +287,28 @@ cdef class Delivery:
         error = self._done_batch().error_of(self.index)
         return None if error is None else fresh_copy(error)
 
+    @property
+    def error(self):
+        """Why the record failed; None if it did not, or is not done. A failure is still logged."""
+        self._follow()
+        if self.batch.error is None:
+            return None
+        if self.batch.record_errors is not None and self.index in self.batch.record_errors:
+            return self.batch.record_errors[self.index]
+        return self.batch.error
+
+    def add_done_callback(self, callback):
+        """Call `callback(delivery)` on the event loop soon after the record was acknowledged or
+        failed. Its exceptions go to the loop's exception handler, as those of a future's callback.
+        """
+        self._follow()
+        if self.batch.state == BATCH_DONE:
+            asyncio.get_running_loop().call_soon(callback, self)
+            return
+        waiter = Future(loop=self.batch.loop)
+        waiter.add_done_callback(functools.partial(_call_back, self, callback))
+        self.batch.add_waiter(waiter)
+
     def cancel(self):
         """Withdraw the record if it was not sent yet; return whether it was withdrawn.
 
@@ -306,6 +329,14 @@ cdef class Delivery:
         self._follow()
         state = "done" if self.batch.state == BATCH_DONE else "pending"
         return f"<Delivery to {self.batch.place}, {state}>"
+
+
+def _call_back(Delivery delivery, callback, waiter):
+    """Call back when the delivery is done; wait again after its batch was split."""
+    if delivery.done():
+        callback(delivery)
+    else:
+        delivery.add_done_callback(callback)
 
 
 @cython.final
@@ -399,8 +430,8 @@ cdef class WaitingRecord:
     cdef readonly bint awaited          # a task waits for it
     cdef object line
     cdef object loop
-    cdef Delivery delivery
-    cdef object error
+    cdef readonly Delivery delivery     # once it was accepted
+    cdef readonly object error          # why it was refused
     cdef list waiters
 
     def __init__(self, line, loop, tuple record, Py_ssize_t need, double deadline, int64_t number, bint awaited):
@@ -516,6 +547,11 @@ cdef Delivery _later(Delivery first, int32_t steps):
     later.index = first.index + steps
     later._follow()
     return later
+
+
+def delivery_of(submitted):
+    """The delivery of what `submit` returned; None while the record waits for room."""
+    return submitted.delivery if isinstance(submitted, WaitingRecord) else (<_Ready?>submitted).delivery
 
 
 def outcomes(list runs):

@@ -6,7 +6,8 @@ Rows of Arrow data go into the same open batches as single records: same memory,
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Iterable
+import itertools
+from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiokwire.errors import InvalidArgument, KafkaError
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
     from aiokwire.producer.core import ProducerCore
 
+# Records of an iterable that are accepted at a time.
+CHUNK = 10_000
+
 Runs = list[tuple[Delivery, int]]
 Failure = tuple[int, int, KafkaError]
 
@@ -32,6 +36,13 @@ class ProducerRecord(NamedTuple):
     partition: int | None = None
     timestamp: int | None = None
     headers: Headers | None = None
+
+
+def chunks(records: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the records in lists of at most `CHUNK`."""
+    iterator = iter(records)
+    while chunk := list(itertools.islice(iterator, CHUNK)):
+        yield chunk
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

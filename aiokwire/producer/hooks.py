@@ -1,17 +1,20 @@
-"""Calls the producer's hooks: per batch, and `on_send` per record."""
+"""Calls the producer's hooks: per record, per call and per batch."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Self
 
 from aiokwire.hooks import HookCaller, Hooks
 from aiokwire.types import Headers
 
 if TYPE_CHECKING:
-    from aiokwire.producer._delivery import Batch
+    from aiokwire.producer._delivery import Batch, Delivery
 
 _PER_BATCH = ("on_batch_sealed", "on_produce_request", "on_delivered", "on_delivery_failed")
+_OUTCOMES = ("on_accepted", "on_refused")
 
 
 class ProducerHooks(HookCaller):
@@ -31,9 +34,15 @@ class ProducerHooks(HookCaller):
 
     @classmethod
     def per_record(cls, hooks: Hooks | None) -> Self | None:
-        """The caller of `on_send`; None when it is not overridden."""
+        """The caller of the hooks per record and per call; None when none is overridden."""
         caller = cls(hooks)
-        return caller if caller.is_overridden("on_send") else None
+        wanted = ("on_send", "around_send_many", *_OUTCOMES)
+        return caller if any(map(caller.is_overridden, wanted)) else None
+
+    @property
+    def wants_outcomes(self) -> bool:
+        """Whether `accepted` and `refused` have to be called for each record."""
+        return any(map(self.is_overridden, _OUTCOMES))
 
     def sealed(self, batch: Batch) -> None:
         """Report a batch that was sealed."""
@@ -62,3 +71,15 @@ class ProducerHooks(HookCaller):
             self._logger.exception("hook on_send of %r raised", self._hooks)
             return headers
         return headers if wanted is None else wanted
+
+    def accepted(self, headers: Headers | None, delivery: Delivery) -> None:
+        """Report an accepted record."""
+        self._call(self._hooks.on_accepted, headers, delivery)
+
+    def refused(self, headers: Headers | None, error: BaseException) -> None:
+        """Report a record that was refused after `on_send`."""
+        self._call(self._hooks.on_refused, headers, error)
+
+    def sending_many(self, topic: str) -> AbstractContextManager[Callable[[Any], object] | None]:
+        """What is entered around a `send_many`."""
+        return self._around(self._hooks.around_send_many, topic)

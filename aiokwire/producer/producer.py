@@ -8,10 +8,9 @@ A program creates one and shares it between its tasks, on one event loop.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import logging
 import random
-from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
@@ -21,16 +20,25 @@ from aiokwire.cluster import Client, Owner, Unclosed
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
 from aiokwire.events import LIMIT, Events, EventStream
-from aiokwire.hooks import Hooks
+from aiokwire.hooks import Hooks, hooks_for
 from aiokwire.metrics import Sample
 from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Delivery
-from aiokwire.producer.bulk import ArrowDelivery, ProducerRecord, SendManyResult, send_rows, submit_rows, summary
+from aiokwire.producer.bulk import (
+    ArrowDelivery,
+    ProducerRecord,
+    SendManyResult,
+    chunks,
+    send_rows,
+    submit_rows,
+    summary,
+)
 from aiokwire.producer.closing import LAST_SECONDS, REASON, Closing, Undelivered, seconds_to_deliver
 from aiokwire.producer.config import ProducerConfig, ProducerOptions, Serializer
 from aiokwire.producer.core import ProducerCore
 from aiokwire.producer.events import ProducerEvent, ProducerHealth
 from aiokwire.producer.hooks import ProducerHooks
+from aiokwire.producer.observed import observed
 from aiokwire.producer.serialization import RecordSerializer
 from aiokwire.producer.transactions.block import Positions, Transaction
 from aiokwire.producer.transactions.driver import Transactions
@@ -41,9 +49,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger("aiokwire.producer")
-
-# Records of an iterable that are accepted at a time.
-CHUNK = 10_000
 
 
 @documents_options(ProducerConfig)
@@ -86,7 +91,7 @@ class Producer(Owner, Generic[K, V]):
         if joins is not None:
             self.config = dataclasses.replace(self.config, transactional_id=joins.transactional_id)
         self._rng = rng if rng is not None else random.Random()
-        self._hooks = hooks
+        self._hooks = hooks = hooks_for(hooks, self.config.client_id)
         self._joins = joins
         self._events = Events[ProducerEvent]()
         self._starting = anyio.Lock()
@@ -116,6 +121,7 @@ class Producer(Owner, Generic[K, V]):
         self._accumulator = self._core.accumulator
         self._line = self._core.line
         self._transactions = self._core.transactions
+        self._intake, self._join = observed(self._accumulator, self._line, self._serializer.hooks)
         if not self._serializes:
             self._use_compiled_methods()
 
@@ -240,9 +246,9 @@ class Producer(Owner, Generic[K, V]):
         if self._serializes:
             ready = self._serializer.serialize(topic, value, key, partition, headers)
             value, key, headers = ready if isinstance(ready, tuple) else await ready
-        taken = self._accumulator.append(topic, value, key, partition, timestamp, headers, SEND)
+        taken = self._intake.append(topic, value, key, partition, timestamp, headers, SEND)
         if taken is None:
-            taken = await self._line.join((topic, value, key, partition, timestamp, headers, SEND))
+            taken = await self._join((topic, value, key, partition, timestamp, headers, SEND))
         return await taken
 
     def submit(
@@ -271,17 +277,13 @@ class Producer(Owner, Generic[K, V]):
         if not isinstance(ready, tuple):
             return self._submit_later(ready, topic, partition, timestamp)
         raw_value, raw_key, headers = ready
-        return self._accumulator.submit(
-            topic, raw_value, raw_key, partition=partition, timestamp=timestamp, headers=headers
-        )
+        return self._intake.submit(topic, raw_value, raw_key, partition=partition, timestamp=timestamp, headers=headers)
 
     async def _submit_later(
         self, pending: Awaitable[Any], topic: str, partition: int | None, timestamp: int | None
     ) -> Delivery:
         value, key, headers = await pending
-        return await self._accumulator.submit(
-            topic, value, key, partition=partition, timestamp=timestamp, headers=headers
-        )
+        return await self._intake.submit(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)
 
     def submit_nowait(
         self,
@@ -299,7 +301,7 @@ class Producer(Owner, Generic[K, V]):
         was refused; ClosedError.
         """
         raw_value, raw_key, headers = self._serializer.serialize_nowait(topic, value, key, partition, headers)
-        return self._accumulator.submit_nowait(
+        return self._intake.submit_nowait(
             topic, raw_value, raw_key, partition=partition, timestamp=timestamp, headers=headers
         )
 
@@ -318,14 +320,18 @@ class Producer(Owner, Generic[K, V]):
                 f"records must be an iterable of values or ProducerRecords, not {type(records).__name__}"
             )
         await self.partitions_for(topic)
-        runs: list[tuple[Delivery, int]] = []
-        try:
-            for chunk in _chunks(records):
-                await self._accept_all(topic, await self._serialized(topic, chunk), runs)
-        finally:
-            self._core.scheduler.seal_everything()
-        await self._core.settle_runs(runs)
-        return summary(topic, runs)
+        with self._serializer.sending_many(topic) as on_result:
+            runs: list[tuple[Delivery, int]] = []
+            try:
+                for chunk in chunks(records):
+                    await self._accept_all(topic, await self._serialized(topic, chunk), runs)
+            finally:
+                self._core.scheduler.seal_everything()
+            await self._core.settle_runs(runs)
+            result = summary(topic, runs)
+            if on_result is not None:
+                on_result(result)
+        return result
 
     async def _accept_all(self, topic: str, records: list[Any], runs: list[tuple[Delivery, int]]) -> None:
         done = 0
@@ -500,9 +506,3 @@ class Producer(Owner, Generic[K, V]):
     def __repr__(self) -> str:
         state = "closed" if self._closed else "started" if self._started else "new"
         return f"<Producer {state}, {self._accumulator.used} of {self._accumulator.limit} bytes in use>"
-
-
-def _chunks(records: Iterable[Any]) -> Iterator[list[Any]]:
-    iterator = iter(records)
-    while chunk := list(itertools.islice(iterator, CHUNK)):
-        yield chunk

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from aiokwire.errors import InvalidArgument, KafkaError
@@ -27,12 +28,16 @@ class RecordSerializer:
     def __init__(self, config: ProducerConfig[Any, Any], hooks: Hooks | None) -> None:
         self._key = _with_context(config.key_serializer)
         self._value = _with_context(config.value_serializer)
-        self._hooks = ProducerHooks.per_record(hooks)
+        self.hooks = ProducerHooks.per_record(hooks)
 
     @property
     def needed(self) -> bool:
         """Whether there is a serializer or a hook."""
-        return self._key is not None or self._value is not None or self._hooks is not None
+        return self._key is not None or self._value is not None or self.hooks is not None
+
+    def sending_many(self, topic: str) -> AbstractContextManager[Callable[[Any], object] | None]:
+        """What is entered around a `send_many`; it may return a function for the result."""
+        return nullcontext() if self.hooks is None else self.hooks.sending_many(topic)
 
     def serialize(self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None) -> Any:
         """Return (value, key, headers) for the accumulator; an awaitable if a serializer is async.
@@ -72,8 +77,8 @@ class RecordSerializer:
         self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None
     ) -> tuple[Any, Any, Headers | None]:
         """Call the hook, which may change the headers, for a serialized record."""
-        if self._hooks is not None:
-            headers = self._hooks.headers_to_send(topic, partition, key, value, headers)
+        if self.hooks is not None:
+            headers = self.hooks.headers_to_send(topic, partition, key, value, headers)
         return value, key, headers
 
 
