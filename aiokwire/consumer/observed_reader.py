@@ -1,4 +1,4 @@
-"""Reports the records of `getone` and `getmany` to hooks; used only where `on_read` is overridden."""
+"""Reports records of `getone` and `getmany` to hooks; only where `on_read` is overridden."""
 
 from __future__ import annotations
 

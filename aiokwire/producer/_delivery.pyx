@@ -551,7 +551,11 @@ cdef Delivery _later(Delivery first, int32_t steps):
 
 def delivery_of(submitted):
     """The delivery of what `submit` returned; None while the record waits for room."""
-    return submitted.delivery if isinstance(submitted, WaitingRecord) else (<_Ready?>submitted).delivery
+    cdef _Ready ready
+    if isinstance(submitted, WaitingRecord):
+        return submitted.delivery
+    ready = submitted
+    return ready.delivery
 
 
 def outcomes(list runs):
