@@ -110,6 +110,8 @@ if TYPE_CHECKING:
         Retry as Retry,
         RetryPolicy as RetryPolicy,
         Skip as Skip,
+        Worker as Worker,
+        WorkerConfig as WorkerConfig,
     )
 else:
     __all__, __getattr__, __dir__ = lazy_names(
@@ -143,7 +145,7 @@ else:
                 "OffsetAndTimestamp OffsetReset RecordMetadata TimestampType TopicPartition TransactionalReader "
                 "Watermarks"
             ),
-            "worker": "Context DeadLetter Retry RetryPolicy Skip",
+            "worker": "Context DeadLetter Retry RetryPolicy Skip Worker WorkerConfig",
         },
     )
     __all__ += ["__version__"]

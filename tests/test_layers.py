@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "consumer": {"cluster", "group", "net", "protocol", "records", "security"},
     "admin": {"cluster", "group", "net", "protocol", "records", "security"},
     "transforming": {"consumer", "producer"},
-    "worker": {"admin", "cluster", "consumer", "group", "producer", "records", "security"},
+    "worker": {"admin", "cluster", "consumer", "group", "producer", "records", "security", "transforming"},
     "telemetry": {"consumer", "producer"},
     "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records", "security"},
     "testing": {"broker", "consumer", "producer", "protocol", "records", "security"},

@@ -26,6 +26,7 @@ from aiokwire.cluster.list_offsets import (
 from aiokwire.cluster.nodes import COORDINATOR, JOIN, failure_level, retry_level
 from aiokwire.cluster.router import ProduceUncertain
 from aiokwire.cluster.snapshot import Broker, Cluster, Partition, Topic
+from aiokwire.cluster.supervisor import Supervisor
 from aiokwire.cluster.targets import ANY, CONTROLLER, Controller, Coordinator, Leader, Node, Target
 from aiokwire.cluster.unclosed import Owner, Unclosed
 
@@ -53,6 +54,7 @@ __all__ = [
     "Owner",
     "Partition",
     "ProduceUncertain",
+    "Supervisor",
     "Target",
     "Topic",
     "Unclosed",

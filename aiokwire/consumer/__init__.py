@@ -22,7 +22,7 @@ from aiokwire._lazy import lazy_names
 
 if TYPE_CHECKING:
     from aiokwire.consumer.batches import Batch as Batch, ConsumerRecord as ConsumerRecord
-    from aiokwire.consumer.config import ConsumerConfig as ConsumerConfig
+    from aiokwire.consumer.config import ConsumerConfig as ConsumerConfig, ConsumerOptions as ConsumerOptions
     from aiokwire.consumer.consumer import Consumer as Consumer
     from aiokwire.consumer.deserialization import DeserializationError as DeserializationError
     from aiokwire.consumer.events import (
@@ -58,7 +58,7 @@ else:
         globals(),
         {
             "consumer.batches": "Batch ConsumerRecord",
-            "consumer.config": "ConsumerConfig",
+            "consumer.config": "ConsumerConfig ConsumerOptions",
             "consumer.consumer": "Consumer",
             "consumer.deserialization": "DeserializationError",
             "consumer.events": "ConsumerEvent PartitionEnd PartitionResumed PartitionStalled PositionReset",

@@ -15,7 +15,7 @@ transactions/  the block, the driver, the requests to coordinators
 from aiokwire.producer._delivery import Delivery
 from aiokwire.producer.bulk import ArrowDelivery, ProducerRecord, SendManyResult
 from aiokwire.producer.closing import Undelivered
-from aiokwire.producer.config import ProducerConfig, Serializer
+from aiokwire.producer.config import ProducerConfig, ProducerOptions, Serializer
 from aiokwire.producer.events import (
     BatchFailed,
     BufferFree,
@@ -46,6 +46,7 @@ __all__ = [
     "ProducerFailed",
     "ProducerHealth",
     "ProducerIdChanged",
+    "ProducerOptions",
     "ProducerRecord",
     "RoundRobin",
     "SendManyResult",

@@ -1,5 +1,10 @@
 """The worker: handlers that are called once per record, many at a time, in order.
 
+worker             the public worker                runtime          its clients and tasks
+config             options                          work_queue       what is fetched, within bounds
+executor           calls handlers                   settlement       what follows an attempt
+committer          commits offsets                  transactional    commits with what was sent
+rebalance          revoked and assigned partitions
 handlers           functions and their topics       signatures       a handler's arguments
 decoding           from an annotation to a decoder  json_values      the standard library's types
 context            a handler's view of its record and of the worker
@@ -15,6 +20,7 @@ from typing import TYPE_CHECKING
 from aiokwire._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from aiokwire.worker.config import WorkerConfig as WorkerConfig
     from aiokwire.worker.context import Context as Context
     from aiokwire.worker.dead_letters import DeadLetters as DeadLetters
     from aiokwire.worker.handlers import Handler as Handler, HandlerRegistry as HandlerRegistry
@@ -25,14 +31,17 @@ if TYPE_CHECKING:
         Skip as Skip,
     )
     from aiokwire.worker.signatures import Key as Key
+    from aiokwire.worker.worker import Worker as Worker
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         globals(),
         {
+            "worker.config": "WorkerConfig",
             "worker.context": "Context",
             "worker.dead_letters": "DeadLetters",
             "worker.handlers": "Handler HandlerRegistry",
             "worker.outcomes": "DeadLetter Retry RetryPolicy Skip",
             "worker.signatures": "Key",
+            "worker.worker": "Worker",
         },
     )

@@ -1,0 +1,224 @@
+"""Calls handlers: a fixed number of executors that take records, and what interrupts them."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+import anyio
+import anyio.lowlevel
+
+from aiokwire.types import TopicPartition
+from aiokwire.worker.context import Context, Outlet
+from aiokwire.worker.settlement import Settlement
+from aiokwire.worker.work_queue import InFlightRecord, WorkQueue
+
+# After this time (seconds) with handlers that do not wait, the event loop gets a turn.
+TURN: Final = 0.005
+
+
+class Interruption(enum.Enum):
+    """Why a running handler is cancelled."""
+
+    TIMEOUT = "timeout"
+    GIVEN_UP = "given up"  # its partition, or the whole worker
+
+
+class Turn:
+    """The time until which the executors together may run without a turn of the event loop."""
+
+    __slots__ = ("ends",)
+
+    def __init__(self) -> None:
+        self.ends = 0.0
+
+    async def pause(self, clock: Callable[[], float]) -> None:
+        """Give the event loop a turn."""
+        await anyio.lowlevel.checkpoint()
+        now = clock()
+        if now >= self.ends:
+            self.ends = now + TURN
+
+
+class Executor:
+    """Handles one record at a time, until cancelled."""
+
+    __slots__ = (
+        "_clock",
+        "_error",
+        "_interruption",
+        "_outlet",
+        "_queue",
+        "_scope",
+        "_settlement",
+        "_turn",
+        "expires",
+        "item",
+    )
+
+    def __init__(self, queue: WorkQueue, settlement: Settlement, outlet: Outlet, turn: Turn) -> None:
+        self._queue = queue
+        self._settlement = settlement
+        self._outlet = outlet
+        self._turn = turn
+        self._clock: Callable[[], float] = asyncio.get_running_loop().time
+        self._scope = anyio.CancelScope()
+        self._interruption: Interruption | None = None
+        self._error: BaseException | None = None  # of the attempt that was interrupted
+        self.item: InFlightRecord | None = None  # being handled
+        self.expires = math.inf  # when the attempt times out
+
+    async def run(self) -> None:
+        """Handle records."""
+        while True:
+            with anyio.CancelScope() as self._scope:
+                if self.item is not None:  # its attempt timed out
+                    await self._fail(self.item)
+                await self._handle_records()
+            self._after_interruption()
+
+    def interrupt(self, why: Interruption) -> None:
+        """Cancel what runs now."""
+        self.expires = math.inf
+        self._interruption = why
+        self._scope.cancel()
+
+    async def _handle_records(self) -> None:
+        """Handle records until interrupted."""
+        queue, clock, turn, scope = self._queue, self._clock, self._turn, self._scope
+        now = clock()
+        while not scope.cancel_called:
+            item = queue.take()
+            if item is None:
+                await queue.wait()
+                now = clock()
+                continue
+            self.item = item
+            line = item.partition.handler_line
+            self.expires = now + line.timeout
+            context = Context(item.record, item.attempt, line.handler.name, self._outlet)
+            try:
+                await line.handler(item.record, context)
+            except BaseException as error:
+                self.expires = math.inf
+                if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                    raise
+                self._error = _as_failure(error)
+                if scope.cancel_called:
+                    return
+                await self._fail(item)
+            else:
+                self.expires = math.inf
+                if scope.cancel_called:
+                    return
+                if context.deliveries is None and context.held is None:
+                    queue.release(item)
+                    queue.complete(item)
+                else:
+                    await self._settlement.finish(item, context)
+                self.item = None
+            now = clock()
+            if now >= turn.ends:
+                await turn.pause(clock)
+                now = clock()
+
+    async def _fail(self, item: InFlightRecord) -> None:
+        error, self._error = self._error, None
+        assert error is not None
+        await self._settlement.fail(item, error)
+        self.item = None
+
+    def _after_interruption(self) -> None:
+        """Have a record that timed out fail; release one whose partition was given up."""
+        item, why = self.item, self._interruption
+        self._interruption = None
+        if item is None:
+            return
+        if why is Interruption.TIMEOUT:
+            timeout = item.partition.handler_line.timeout
+            if self._error is None:
+                self._error = TimeoutError(f"the handler did not finish within {timeout:g} s")
+            return
+        self.item = self._error = None
+        self._queue.release(item)
+        self._queue.abandon(item)
+
+
+def _is_cancelled() -> bool:
+    """Whether this task is cancelled; else a handler awaited something that was."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _as_failure(error: BaseException) -> BaseException:
+    """Return what a handler failed with, if nothing cancelled it."""
+    if not isinstance(error, asyncio.CancelledError):
+        return error
+    failure = RuntimeError("the handler awaited something that was cancelled")
+    failure.__cause__ = error
+    return failure
+
+
+class Executors:
+    """All executors of a worker, with their timeouts."""
+
+    def __init__(self, executors: Sequence[Executor], shortest_timeout: float) -> None:
+        """`shortest_timeout`: of all handlers, `math.inf` if none has one."""
+        self._executors = executors
+        self._shortest = shortest_timeout
+
+    def interrupt(self, partitions: Collection[TopicPartition]) -> int:
+        """Cancel the handlers of records of these partitions; return their number."""
+        running = [each for each in self._executors if each.item is not None and each.item.tp in partitions]
+        for each in running:
+            each.interrupt(Interruption.GIVEN_UP)
+        return len(running)
+
+    async def watch_timeouts(self) -> None:
+        """Cancel attempts that take too long, until cancelled.
+
+        No attempt that starts during a pause can expire before the pause ends.
+        """
+        if math.isinf(self._shortest):
+            return
+        while True:
+            now = anyio.current_time()
+            until = now + self._shortest
+            for each in self._executors:
+                if each.expires <= now:
+                    each.interrupt(Interruption.TIMEOUT)
+                elif each.expires < until:
+                    until = each.expires
+            await anyio.sleep_until(until)
+
+
+class RetryTimer:
+    """Records that wait for their next attempt."""
+
+    def __init__(self, queue: WorkQueue) -> None:
+        self._queue = queue
+        self._waiting: list[tuple[float, int, InFlightRecord]] = []  # a heap by time
+        self._number = itertools.count()
+        self._changed = anyio.Event()
+
+    def put_off(self, item: InFlightRecord, delay: float) -> None:
+        """Have a record handled again after `delay` seconds."""
+        self._queue.put_off(item)
+        heapq.heappush(self._waiting, (anyio.current_time() + delay, next(self._number), item))
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Return records to the queue when their time has come, until cancelled."""
+        while True:
+            due = self._waiting[0][0] if self._waiting else math.inf
+            if due > anyio.current_time():
+                self._changed = anyio.Event()
+                with anyio.CancelScope(deadline=due):
+                    await self._changed.wait()
+                continue
+            self._queue.put_back(heapq.heappop(self._waiting)[2])

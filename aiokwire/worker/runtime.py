@@ -1,0 +1,312 @@
+"""A started worker: its clients, its tasks, and the order in which they start and stop.
+
+fetch -> WorkQueue -> executors -> Settlement -> Committer
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, cast
+
+import anyio
+
+from aiokwire.cluster import Supervisor
+from aiokwire.consumer import Consumer, ConsumerRecord
+from aiokwire.errors import ClosedError, ConfigurationError
+from aiokwire.hooks import Hooks
+from aiokwire.producer import Delivery, Producer
+from aiokwire.types import Guarantee, OffsetAndMetadata, Order, RecordMetadata, TopicPartition
+from aiokwire.worker.committer import Committer, EarlyCommitter, Finished, OffsetCommitter
+from aiokwire.worker.completed_offsets import CompletedOffsets
+from aiokwire.worker.config import WorkerConfig
+from aiokwire.worker.context import Output
+from aiokwire.worker.dead_letters import DeadLetters
+from aiokwire.worker.executor import Executor, Executors, RetryTimer, Turn
+from aiokwire.worker.handlers import Handler, HandlerRegistry
+from aiokwire.worker.rebalance import CANCEL_TIMEOUT, COMMIT_TIMEOUT, WorkerListener
+from aiokwire.worker.settlement import Settlement
+from aiokwire.worker.transactional import DeadLetterSender, TransactionCommitter
+from aiokwire.worker.work_queue import HandlerLine, InFlightRecord, WorkQueue
+
+logger = logging.getLogger("aiokwire.worker")
+
+Groups = Mapping[TopicPartition, list[ConsumerRecord[bytes, bytes]]]
+
+# One wait for records (seconds). The consumer counts it as activity of the application.
+POLL: Final = 1.0
+
+
+class DirectOutlet:
+    """Sends what handlers send at once, or with exactly-once leaves it to the transactions."""
+
+    def __init__(self, producer: Producer[bytes, bytes], *, holds_outputs: bool) -> None:
+        self.holds_outputs = holds_outputs
+        self.is_stopping = False
+        self._producer = producer
+
+    def stop(self) -> None:
+        """Have handlers see that the worker is being stopped."""
+        self.is_stopping = True
+
+    async def send(self, output: Output) -> RecordMetadata:
+        """See `Outlet`."""
+        topic, value, key, partition, timestamp, headers = output
+        return await self._producer.send(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)
+
+    async def submit(self, output: Output) -> Delivery:
+        """See `Outlet`."""
+        topic, value, key, partition, timestamp, headers = output
+        return await self._producer.submit(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)
+
+
+class Runtime:
+    """Runs from `start` to `close`. `stopped` is set when it has stopped by itself; `failure` is
+    why, or what made a handler's record impossible to settle."""
+
+    def __init__(
+        self, config: WorkerConfig, handlers: HandlerRegistry, hooks: Hooks | None, rng: random.Random
+    ) -> None:
+        """Raises: ConfigurationError: there are no handlers, or options contradict each other."""
+        if not len(handlers):
+            raise ConfigurationError('the worker has no handlers: add one by @worker.handler("topic")')
+        self.failure: BaseException | None = None
+        self.stopped = anyio.Event()
+        self._config = config
+        self._handlers = handlers
+        self._lines: dict[Handler, HandlerLine] = {}
+        self._is_early = config.guarantee is Guarantee.AT_MOST_ONCE
+        self._is_transactional = config.guarantee is Guarantee.EXACTLY_ONCE
+        self._producer: Producer[bytes, bytes] = Producer(config=config.new_producer_config(rng), hooks=hooks, rng=rng)
+        self.consumer: Consumer[bytes, bytes] = Consumer(config=config.new_consumer_config(), hooks=hooks, rng=rng)
+        self.queue = WorkQueue(
+            Order.parse(config.order), config.max_in_flight_records, config.max_in_flight_bytes, self._fetch_again
+        )
+        self._outlet = DirectOutlet(self._producer, holds_outputs=self._is_transactional)
+        self._dead_letters = DeadLetters(self._producer, config.dead_letter_topic, group_id=config.group)
+        self._timer = RetryTimer(self.queue)
+        self._committer = self._new_committer(rng)
+        self._settlement = Settlement(
+            self.queue,
+            self._timer,
+            self._dead_letters_for,
+            self._committer if isinstance(self._committer, TransactionCommitter) else None,
+            rng,
+            self.fail,
+        )
+        turn = Turn()
+        self._workers = [Executor(self.queue, self._settlement, self._outlet, turn) for _ in range(config.concurrency)]
+        timeouts = [self._line(handler).timeout for handler in handlers]
+        self._executors = Executors(self._workers, min(timeouts, default=math.inf))
+        self._fetching = anyio.CancelScope()
+        self._draining = anyio.CancelScope()
+        self._is_hurried = False
+        self._ending = anyio.Lock()
+        self._has_left = False
+        self._has_tasks = False
+        self._supervisor = Supervisor(f"worker of group {config.group!r}", self._on_end)
+
+    def _new_committer(self, rng: random.Random) -> Committer:
+        config = self._config
+        finished = Finished(self.consumer, self.queue, config.offset_metadata_max_bytes)
+        if self._is_transactional:
+            return TransactionCommitter(
+                self._producer, self.consumer, finished, self.queue, config.commit_interval, rng, self.fail
+            )
+        kind = EarlyCommitter if self._is_early else OffsetCommitter
+        return kind(self.consumer, finished, self.queue, config.commit_interval, self.fail)
+
+    def _dead_letters_for(self, item: InFlightRecord) -> DeadLetters:
+        if isinstance(self._committer, TransactionCommitter):
+            sender = cast("Producer[bytes, bytes]", DeadLetterSender(self._committer, item))
+            return DeadLetters(sender, self._config.dead_letter_topic, group_id=self._config.group)
+        return self._dead_letters
+
+    def _line(self, handler: Handler) -> HandlerLine:
+        line = self._lines.get(handler)
+        if line is None:
+            policy = handler.retry if handler.retry is not None else self._config.retry_policy
+            if self._is_early and policy.attempts > 1:
+                raise ConfigurationError(
+                    f'handler {handler.name}: delivery="at-most-once" calls a handler once, but its policy has '
+                    f"{policy.attempts} attempts"
+                )
+            timeout = handler.timeout if handler.timeout is not None else self._config.handler_timeout
+            line = self._lines[handler] = HandlerLine(handler, policy, timeout)
+        return line
+
+    # --- start --------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the clients and the tasks; after an error everything is closed again.
+
+        Raises: as `Producer.start`, `Consumer.start`.
+        """
+        try:
+            await self._producer.start()
+            await self._subscribe()
+            await self._supervisor.start()
+            self._has_tasks = True
+            self._spawn(self._timer.run, "retries")
+            self._spawn(self._settlement.await_deliveries, "deliveries")
+            self._spawn(self._committer.run, "commits")
+            self._spawn(self._executors.watch_timeouts, "timeouts of handlers")
+            for number, executor in enumerate(self._workers):
+                self._spawn(executor.run, f"executor {number}")
+            await self.consumer.start()
+            self._spawn(self._fetch, "fetch")
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._end()
+            raise
+
+    async def _subscribe(self) -> None:
+        listener = WorkerListener(
+            self.consumer,
+            self.queue,
+            self._executors,
+            self._committer,
+            lambda topic: self._line(self._handlers.find(topic)),
+            self._config.revoke_timeout,
+            finish_queued=self._is_early,
+            needs_metadata=self._is_transactional,
+        )
+        pattern = self._handlers.pattern
+        if pattern is None:
+            await self.consumer.subscribe(*self._handlers.topics, listener=listener)
+        else:
+            await self.consumer.subscribe(pattern, exclude=self._dead_letters.topics, listener=listener)
+
+    def _spawn(self, func: Callable[[], Awaitable[object]], name: str) -> None:
+        self._supervisor.spawn(self._guard, func, name=f"worker: {name}")
+
+    async def _guard(self, func: Callable[[], Awaitable[object]]) -> None:
+        """Run a task; its error stops the worker in order."""
+        try:
+            await func()
+        except Exception as error:
+            self.fail(error)
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    async def _fetch(self) -> None:
+        """Read records until the worker stops."""
+        while not self._outlet.is_stopping:
+            wanted = self.queue.wanted(self._config.max_poll_records)
+            groups: Groups = {}
+            with anyio.CancelScope() as self._fetching:
+                groups = await self.consumer.getmany(wanted.limit, POLL, wanted.partitions, by_partition=True)
+            if not groups or self._outlet.is_stopping:
+                continue
+            if self._is_early and not await self._claim(groups):
+                continue
+            self._admit(groups)
+
+    def _fetch_again(self) -> None:
+        """Read again, because a partition has room now."""
+        self._fetching.cancel()
+
+    def _admit(self, groups: Groups) -> None:
+        for tp, records in groups.items():
+            partition = self.queue.partitions.get(tp)
+            if partition is not None and records[0].offset < partition.completed.next_offset:
+                logger.warning(
+                    "%s: continuing at offset %d, before records that were read already: the log was truncated or "
+                    "recreated",
+                    tp,
+                    records[0].offset,
+                )
+                self.queue.assign(tp, partition.handler_line, CompletedOffsets())
+        self.queue.admit(groups)
+
+    async def _claim(self, groups: Groups) -> bool:
+        """Commit records before they are handled; if that fails, they are read again."""
+        committer = cast("EarlyCommitter", self._committer)
+        offsets = {
+            tp: OffsetAndMetadata(records[-1].offset + 1, leader_epoch=records[-1].leader_epoch)
+            for tp, records in groups.items()
+        }
+        if await committer.claim(offsets, self._config.default_api_timeout):
+            return True
+        self.consumer.rewind({tp: records[0].offset for tp, records in groups.items()})
+        await anyio.sleep(self._config.retry_backoff)
+        return False
+
+    # --- stop ---------------------------------------------------------------------------------------------------------
+
+    def fail(self, error: BaseException) -> None:
+        """Stop because of an error: start no further record, finish those that run, and close."""
+        if self._outlet.is_stopping:
+            if self.failure is None:
+                self.failure = error
+            return
+        self.failure = error
+        logger.error("the worker of group %r stops: %s: %s", self._config.group, type(error).__name__, error)
+        self._stop_reading(finish_queued=False)
+        with contextlib.suppress(ClosedError):  # it is being closed already
+            self._supervisor.spawn(self._leave_after_failure, name="worker: end after a failure")
+
+    async def _leave_after_failure(self) -> None:
+        await self._leave(self._config.shutdown_timeout)
+
+    def _stop_reading(self, *, finish_queued: bool) -> None:
+        self._outlet.stop()
+        self._fetching.cancel()
+        self.queue.close_partitions(list(self.queue.partitions), finish_queued=finish_queued)
+
+    def hurry(self) -> None:
+        """Cancel running handlers now, instead of waiting for them."""
+        self._is_hurried = True
+        self._draining.cancel()
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Stop: finish running handlers within `timeout` seconds (default: shutdown_timeout_ms),
+        commit, deliver, leave the group."""
+        if not self._outlet.is_stopping:
+            self._stop_reading(finish_queued=self._is_early)
+        await self._leave(self._config.shutdown_timeout if timeout is None else timeout)
+        await self._end()
+
+    async def _leave(self, timeout: float) -> None:
+        async with self._ending:
+            if self._has_left:
+                return
+            await self._drain(0.0 if self._is_hurried else timeout)
+            partitions = list(self.queue.partitions)
+            await self._committer.commit(partitions, COMMIT_TIMEOUT)
+            self.queue.remove(partitions)
+            await self.consumer.close()
+            self._has_left = True
+            self.stopped.set()
+
+    async def _drain(self, timeout: float) -> None:
+        """Wait for running handlers; cancel them after `timeout` seconds, or when hurried."""
+        partitions = list(self.queue.partitions)
+        is_settled = False
+        with anyio.CancelScope() as self._draining:
+            is_settled = await self.queue.settle(partitions, timeout)
+        if not is_settled:
+            cancelled = self._executors.interrupt(partitions)
+            logger.warning(
+                "group %r: %d handler(s) were cancelled because the worker stops; their records are delivered again",
+                self._config.group,
+                cancelled,
+            )
+            self.queue.close_partitions(partitions, finish_queued=False)
+            await self.queue.settle(partitions, CANCEL_TIMEOUT)
+
+    async def _end(self) -> None:
+        self._supervisor.stop()
+        if self._has_tasks:
+            await self._supervisor.wait()
+        await self.consumer.close()
+        await self._producer.close(COMMIT_TIMEOUT)
+        self.stopped.set()
+
+    def _on_end(self, failure: BaseException | None) -> None:
+        if failure is not None and self.failure is None:
+            self.failure = failure
+        self.stopped.set()

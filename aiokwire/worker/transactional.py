@@ -1,0 +1,297 @@
+"""Exactly-once: what handlers send and the offsets of their records are one transaction (KIP-447).
+
+A handler's records are held back until it has returned, so that a transaction contains only what
+belongs to completed records. Handlers run on while a transaction is being committed. Its records
+are kept until then: if it is aborted, they are sent again in the next one, without their handlers.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple, NoReturn
+
+import anyio
+
+from aiokwire.consumer import Consumer
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import (
+    BrokerError,
+    ClosedError,
+    FencedError,
+    InvalidArgument,
+    KafkaError,
+    RecordRejected,
+    TransactionAborted,
+    TransactionFailed,
+)
+from aiokwire.producer import Delivery, Producer, Transaction
+from aiokwire.transforming import is_worth_repeating
+from aiokwire.types import Headers, RecordMetadata, TopicPartition
+from aiokwire.worker.committer import Fatal, Finished
+from aiokwire.worker.completed_offsets import Progress
+from aiokwire.worker.context import Output
+from aiokwire.worker.work_queue import InFlightRecord, WorkQueue
+
+logger = logging.getLogger("aiokwire.worker")
+
+# A transaction with this many records is committed at once.
+MOST_OUTPUTS: Final = 10_000
+# What is wrong with the record itself, not with the transaction.
+_REFUSED: Final = (InvalidArgument, RecordRejected)
+
+
+class Published(NamedTuple):
+    """What the handler of one record has sent."""
+
+    tp: TopicPartition
+    outputs: list[Output]
+
+
+class TransactionCommitter:
+    """Drives the worker's transactions: one task, `run`, opens and ends all of them."""
+
+    def __init__(
+        self,
+        producer: Producer[bytes, bytes],
+        consumer: Consumer[bytes, bytes],
+        finished: Finished,
+        queue: WorkQueue,
+        interval: float,
+        rng: random.Random,
+        on_fatal: Fatal,
+    ) -> None:
+        """`interval`: seconds for which a transaction collects completed records."""
+        self._producer = producer
+        self._consumer = consumer
+        self._finished = finished
+        self._queue = queue
+        self._interval = interval
+        self._on_fatal = on_fatal
+        self._backoff = producer.config.new_backoff(rng)
+        self._published: list[Published] = []  # in the open transaction, or for the next one
+        self._outputs = 0  # in the open transaction
+        self._is_open = False
+        self._opened = anyio.Event()
+        self._publishing = 0  # handlers whose records are being added
+        self._quiet = anyio.Event()
+        self._must_abort = ""  # why the open transaction cannot be committed
+        self._wanted = anyio.Event()  # a handler waits for a transaction, or a commit was requested
+        self._due = anyio.Event()  # the open transaction is to be committed now
+        self._requests: list[anyio.Event] = []
+        self._covered: list[anyio.Event] = []  # those whose work is in the transaction that is being committed
+        self._has_failed = False
+
+    # --- called by executors ------------------------------------------------------------------------------------------
+
+    async def publish(self, item: InFlightRecord, outputs: list[Output]) -> None:
+        """See `Publisher`."""
+        async with self._adding():
+            sent = 0
+            try:
+                for output in outputs:
+                    await _submit(self._producer, output)
+                    sent += 1
+            except BaseException as error:
+                if isinstance(error, KafkaError) and not isinstance(error, _REFUSED):
+                    self._must_abort = str(error)  # all of them are sent again in the next one
+                else:
+                    if sent or not isinstance(error, Exception):
+                        self._must_abort = f"{item.tp} at offset {item.record.offset} was published in part"
+                    raise
+            self._keep(item.tp, outputs)
+
+    async def send(self, item: InFlightRecord, output: Output) -> RecordMetadata:
+        """Add a single record, and wait for its acknowledgement.
+
+        Raises: KafkaError: it was refused.
+        """
+        async with self._adding():
+            metadata = await (await _submit(self._producer, output))
+            self._keep(item.tp, [output])
+            return metadata
+
+    def _keep(self, tp: TopicPartition, outputs: list[Output]) -> None:
+        self._published.append(Published(tp, outputs))
+        self._outputs += len(outputs)
+        if self._outputs >= MOST_OUTPUTS:
+            self._due.set()
+
+    @asynccontextmanager
+    async def _adding(self) -> AsyncIterator[None]:
+        """Wait for an open transaction; it is not ended within the block."""
+        while not self._is_open:
+            if self._has_failed:
+                raise ClosedError("the worker's transactions have ended")
+            self._wanted.set()
+            await self._opened.wait()
+        self._publishing += 1
+        try:
+            yield
+        finally:
+            self._publishing -= 1
+            if not self._publishing:
+                self._quiet.set()
+
+    # --- called by the worker -----------------------------------------------------------------------------------------
+
+    async def commit(self, partitions: Collection[TopicPartition], timeout: float) -> None:
+        """See `Committer`: commits a transaction with all that is finished."""
+        if self._has_failed:
+            return
+        done = anyio.Event()
+        self._requests.append(done)
+        self._wanted.set()
+        self._due.set()
+        with anyio.move_on_after(timeout):
+            await done.wait()
+            return
+        logger.warning(
+            "group %r: a transaction was not committed within %.1f s: its records are handled again",
+            self._consumer.config.group_id,
+            timeout,
+        )
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """See `Committer`: their new owner handles the records again."""
+        kept = [each for each in self._published if each.tp not in partitions]
+        if len(kept) < len(self._published):
+            self._must_abort = f"{', '.join(map(str, sorted(partitions)))} were given up meanwhile"
+            self._published = kept
+
+    async def run(self) -> None:
+        """See `Committer`."""
+        while True:
+            with anyio.move_on_after(self._interval):
+                await self._wanted.wait()
+            if self._wanted.is_set() or self._published or self._finished.uncommitted(self._queue.partitions):
+                self._wanted = anyio.Event()
+                await self._run_transaction()
+
+    # --- one transaction ----------------------------------------------------------------------------------------------
+
+    async def _run_transaction(self) -> None:
+        """Run one transaction; one that is aborted is repeated by the next call."""
+        transaction = self._producer.transaction()
+        try:
+            async with transaction:
+                progress = await self._collect(transaction)
+        except (FencedError, TransactionFailed) as error:
+            await self._fail(error)
+        except KafkaError as error:
+            self._requests += self._covered
+            await self._after_abort(transaction.failure or error)
+        else:
+            self._backoff.reset()
+            self._published.clear()
+            self._finished.committed(progress)
+            for request in self._covered:
+                request.set()
+        finally:
+            self._covered = []
+            self._close()
+
+    async def _collect(self, transaction: Transaction) -> dict[TopicPartition, Progress]:
+        """Fill a transaction until it is to be committed; return the progress in it.
+
+        Raises: TransactionAborted: it cannot be committed.
+        """
+        self._must_abort = ""
+        self._outputs = 0
+        for published in list(self._published):  # of one that was aborted
+            for output in published.outputs:
+                await _submit(self._producer, output)
+        self._open()
+        with anyio.move_on_after(self._interval):
+            await self._due.wait()
+        self._close()
+        while self._publishing:
+            self._quiet = anyio.Event()
+            await self._quiet.wait()
+        if self._must_abort:
+            raise TransactionAborted(self._must_abort)
+        self._covered, self._requests = self._requests, []
+        progress = self._finished.uncommitted(self._queue.partitions)
+        if progress:
+            await transaction.send_offsets(self._finished.offsets(progress), self._consumer.group_metadata())
+        if self._must_abort:  # a partition was given up meanwhile
+            raise TransactionAborted(self._must_abort)
+        return progress
+
+    def _open(self) -> None:
+        self._due = anyio.Event()
+        if self._requests:
+            self._due.set()
+        self._is_open = True
+        self._opened.set()
+
+    def _close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._opened = anyio.Event()
+
+    async def _after_abort(self, error: KafkaError) -> None:
+        """Pause before the repetition, or stop the worker if it would fail again."""
+        reason = error.reason if isinstance(error, TransactionAborted) and error.reason is not None else error
+        is_too_large = isinstance(reason, BrokerError) and reason.code is ErrorCode.OFFSET_METADATA_TOO_LARGE
+        if is_too_large and self._finished.shorten(self._consumer.config.group_id or ""):
+            self._wanted.set()
+            return
+        if not is_worth_repeating(error):
+            await self._fail(error)
+        pause = self._backoff.next()
+        if self._backoff.is_worth_logging:
+            logger.warning(
+                "transactional id %r: a transaction was aborted, its records are sent again in %.3f s: %s",
+                self._producer.config.transactional_id,
+                pause,
+                error,
+            )
+        await anyio.sleep(pause)
+        self._wanted.set()
+
+    async def _fail(self, error: KafkaError) -> NoReturn:
+        """Stop the worker; wait until this task is cancelled."""
+        self._has_failed = True
+        self._opened.set()
+        for request in (*self._requests, *self._covered):
+            request.set()
+        self._on_fatal(_fatal(self._producer, error))
+        while True:
+            await anyio.sleep_forever()
+
+
+class DeadLetterSender:
+    """What `DeadLetters` needs of a producer, for the dead letter of one record."""
+
+    def __init__(self, committer: TransactionCommitter, item: InFlightRecord) -> None:
+        self._committer = committer
+        self._item = item
+
+    async def send(
+        self, topic: str, value: bytes | None = None, key: bytes | None = None, *, headers: Headers | None = None
+    ) -> RecordMetadata:
+        """Send within the transaction of the record's offset."""
+        return await self._committer.send(self._item, Output(topic, value, key, None, None, headers))
+
+
+async def _submit(producer: Producer[Any, Any], output: Output) -> Delivery:
+    return await producer.submit(
+        output.topic,
+        output.value,
+        output.key,
+        partition=output.partition,
+        timestamp=output.timestamp,
+        headers=output.headers,
+    )
+
+
+def _fatal(producer: Producer[Any, Any], error: KafkaError) -> KafkaError:
+    failure = KafkaError(
+        f"transactional id {producer.config.transactional_id!r}: the worker stops, because a transaction cannot be "
+        f"repeated: {error}. What was not committed is handled again after a restart"
+    )
+    failure.__cause__ = error
+    return failure

@@ -1,0 +1,271 @@
+"""The records that are fetched and not finished: by partition, in order, within bounds.
+
+fetched -> admit -> take -> (put_off -> put_back -> take)* -> release -> complete
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import anyio
+
+from aiokwire.consumer import ConsumerRecord
+from aiokwire.types import Order, TopicPartition
+from aiokwire.worker.completed_offsets import CompletedOffsets, Progress
+from aiokwire.worker.handlers import Handler
+from aiokwire.worker.ordering import Line, Ordered, Ordering
+from aiokwire.worker.outcomes import RetryPolicy
+
+RawRecord = ConsumerRecord[bytes, bytes]
+
+
+class HandlerLine(Line):
+    """The runnable records of a handler, with what applies to each attempt."""
+
+    __slots__ = ("handler", "policy", "timeout")
+
+    def __init__(self, handler: Handler, policy: RetryPolicy, timeout: float) -> None:
+        """`timeout`: seconds, `math.inf` without a limit."""
+        super().__init__(handler.concurrency)
+        self.handler = handler
+        self.policy = policy
+        self.timeout = timeout
+
+
+class AssignedPartition:
+    """The records of one assigned partition. Assigned and changed by `WorkQueue`."""
+
+    __slots__ = (
+        "bytes",
+        "committed",
+        "completed",
+        "handler_line",
+        "in_flight",
+        "is_closing",
+        "is_full",
+        "running",
+        "tp",
+    )
+
+    def __init__(self, tp: TopicPartition, handler_line: HandlerLine, completed: CompletedOffsets) -> None:
+        self.tp = tp
+        self.handler_line = handler_line
+        self.completed = completed
+        self.committed: Progress | None = None  # stored last
+        self.in_flight = 0
+        self.bytes = 0  # of the records in flight
+        self.running = 0  # handlers, and handled records that wait for deliveries
+        self.is_full = False  # it is not read until half of its share is finished
+        self.is_closing = False  # no further record of it starts
+
+
+class InFlightRecord(Ordered):
+    """A record that was admitted; `attempt` counts the calls of its handler."""
+
+    __slots__ = ("attempt", "partition", "record", "size")
+
+    def __init__(self, record: RawRecord, partition: AssignedPartition, size: int) -> None:
+        super().__init__(partition.tp, record.key, partition.handler_line)
+        self.record = record
+        self.partition = partition
+        self.size = size
+        self.attempt = 1
+
+
+class Wanted(NamedTuple):
+    """What to read next: at most `limit` records, of these partitions (None: of all)."""
+
+    limit: int
+    partitions: Collection[TopicPartition] | None
+
+
+# A partition with this share of its room in use is not read; at half it is read again.
+_FULL: Final = 0.75
+
+
+class WorkQueue:
+    """Admits fetched records, hands out those that may run, and counts what is in flight.
+
+    The only writer of partitions and records. `on_room` is called when a partition may be read
+    again.
+    """
+
+    def __init__(self, order: Order, max_records: int, max_bytes: int, on_room: Callable[[], None]) -> None:
+        self.partitions: dict[TopicPartition, AssignedPartition] = {}
+        self._ordering = Ordering[InFlightRecord](order)
+        self._max_records = max_records
+        self._max_bytes = max_bytes
+        self._on_room = on_room
+        self._record_share = max_records
+        self._byte_share = float(max_bytes)
+        self._full = 0  # partitions that are not read
+        self._mean_size = 1.0  # of the records that were admitted last
+        self._idle: list[anyio.Event] = []
+        self._settled = anyio.Event()  # set and replaced when a record of a closing partition ends
+
+    # --- partitions ---------------------------------------------------------------------------------------------------
+
+    def assign(self, tp: TopicPartition, line: HandlerLine, completed: CompletedOffsets) -> None:
+        """Add a partition, or start again with one whose log was recreated."""
+        self.remove([tp])
+        self.partitions[tp] = AssignedPartition(tp, line, completed)
+        self._share_out()
+
+    def close_partitions(self, partitions: Collection[TopicPartition], *, finish_queued: bool) -> None:
+        """Start no further records of these; `finish_queued`: except those that were admitted."""
+        for tp in partitions:
+            partition = self.partitions.get(tp)
+            if partition is None:
+                continue
+            partition.is_closing = True
+            if not finish_queued:
+                self._ordering.drop(tp)
+                partition.in_flight = partition.running
+
+    async def settle(self, partitions: Collection[TopicPartition], timeout: float) -> bool:
+        """Wait until no record of these closed partitions is left; return False after `timeout`
+        seconds."""
+        with anyio.move_on_after(timeout):
+            while any(self.partitions[tp].in_flight for tp in partitions if tp in self.partitions):
+                await self._settled.wait()
+            return True
+        return False
+
+    def remove(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget partitions; what still runs of them no longer counts."""
+        for tp in partitions:
+            partition = self.partitions.pop(tp, None)
+            if partition is not None:
+                partition.is_closing = True
+                self._ordering.drop(tp)
+                self._full -= partition.is_full
+        self._share_out()
+
+    def note_committed(self, tp: TopicPartition, progress: Progress) -> None:
+        """Note what the group's coordinator has stored of a partition."""
+        partition = self.partitions.get(tp)
+        if partition is not None:
+            partition.committed = progress
+
+    def _share_out(self) -> None:
+        count = max(1, len(self.partitions))
+        self._record_share = max(1, self._max_records // count)
+        self._byte_share = max(1.0, self._max_bytes / count)
+
+    # --- back-pressure ------------------------------------------------------------------------------------------------
+
+    def wanted(self, most: int) -> Wanted:
+        """Return what to read next, at most `most` records."""
+        if not self._full:
+            return Wanted(min(most, self._room(self.partitions.values())), None)
+        open_ = [partition for partition in self.partitions.values() if not partition.is_full]
+        return Wanted(min(most, self._room(open_)), [partition.tp for partition in open_])
+
+    def _room(self, partitions: Collection[AssignedPartition]) -> int:
+        """Return how many records fit, even if all are of the fullest one of the partitions."""
+        records = max((each.in_flight for each in partitions), default=0)
+        size = max((each.bytes for each in partitions), default=0)
+        return max(1, min(self._record_share - records, int((self._byte_share - size) / self._mean_size)))
+
+    @property
+    def in_flight(self) -> int:
+        """The number of records that are admitted and not finished."""
+        return sum(partition.in_flight for partition in self.partitions.values())
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def admit(self, groups: Mapping[TopicPartition, Sequence[RawRecord]]) -> None:
+        """Add fetched records, which are of assigned partitions. Wakes an idle executor."""
+        for tp, records in groups.items():
+            partition = self.partitions.get(tp)
+            if partition is None or partition.is_closing:
+                continue  # given up while its offsets were being committed
+            self._admit(partition, records)
+        self.wake()
+
+    def _admit(self, partition: AssignedPartition, records: Sequence[RawRecord]) -> None:
+        start, add = partition.completed.start, self._ordering.add
+        size = count = 0
+        for record in records:
+            if not start(record.offset, record.leader_epoch):
+                continue
+            key, value = record.key, record.value
+            item_size = (0 if key is None else len(key)) + (0 if value is None else len(value))
+            size += item_size
+            count += 1
+            add(InFlightRecord(record, partition, item_size))
+        if count:
+            self._mean_size = max(1.0, size / count)
+        partition.in_flight += count
+        partition.bytes += size
+        if not partition.is_full and (
+            partition.in_flight >= self._record_share * _FULL or partition.bytes >= self._byte_share * _FULL
+        ):
+            partition.is_full = True
+            self._full += 1
+
+    def take(self) -> InFlightRecord | None:
+        """Return a record to handle, or None; wakes another idle executor if more can run."""
+        item = self._ordering.take()
+        if item is not None:
+            item.partition.running += 1
+            if self._idle and self._ordering.can_take:
+                self._idle.pop().set()
+        return item
+
+    async def wait(self) -> None:
+        """Wait until `take` may return a record."""
+        woken = anyio.Event()
+        self._idle.append(woken)
+        await woken.wait()
+
+    def wake(self) -> None:
+        """Have an idle executor take a record."""
+        if self._idle and self._ordering.can_take:
+            self._idle.pop().set()
+
+    def release(self, item: InFlightRecord) -> None:
+        """Let the next record of the chain run; `complete` or `abandon` must follow."""
+        self._ordering.release(item)
+
+    def complete(self, item: InFlightRecord) -> None:
+        """Count a released record as finished."""
+        partition = item.partition
+        partition.completed.complete(item.record.offset)
+        self._end(partition, item)
+        if partition.is_full and (
+            partition.in_flight <= self._record_share // 2 and partition.bytes <= self._byte_share / 2
+        ):
+            partition.is_full = False
+            if self.partitions.get(partition.tp) is partition:
+                self._full -= 1
+                self._on_room()
+
+    def abandon(self, item: InFlightRecord) -> None:
+        """Count a released record, whose partition is closing, as unfinished."""
+        self._end(item.partition, item)
+
+    def _end(self, partition: AssignedPartition, item: InFlightRecord) -> None:
+        partition.running -= 1
+        partition.in_flight -= 1
+        partition.bytes -= item.size
+        if partition.is_closing:
+            self._settled.set()
+            self._settled = anyio.Event()
+
+    def put_off(self, item: InFlightRecord) -> None:
+        """Let a record wait for its next attempt; its chain waits with it."""
+        self._ordering.put_off(item)
+        item.partition.running -= 1
+        item.attempt += 1
+        if item.partition.is_closing:  # it is delivered again
+            item.partition.in_flight -= 1
+            self._settled.set()
+            self._settled = anyio.Event()
+
+    def put_back(self, item: InFlightRecord) -> None:
+        """Make a record that was put off runnable, unless its partition is being given up."""
+        if not item.partition.is_closing:
+            self._ordering.put_back(item)
+            self.wake()

@@ -1,0 +1,246 @@
+"""The public worker: registers handlers, runs until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import re
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+import anyio
+
+from aiokwire.config import config_of, documents_options
+from aiokwire.errors import ClosedError, ConfigurationError
+from aiokwire.hooks import Hooks
+from aiokwire.types import TopicPartition
+from aiokwire.worker.config import WorkerConfig, WorkerOptions
+from aiokwire.worker.handlers import Handler, HandlerFunction, HandlerOptions, HandlerRegistry
+from aiokwire.worker.runtime import Runtime
+
+F = TypeVar("F", bound=HandlerFunction)
+
+logger = logging.getLogger("aiokwire.worker")
+
+
+@documents_options(WorkerConfig)
+class Worker:
+    """Calls a handler once for each record, many at a time, in order.
+
+        worker = aiokwire.Worker("localhost:9092", group_id="billing")
+
+        @worker.handler("orders")
+        async def paid(order: Order, context: aiokwire.Context) -> None: ...
+
+        asyncio.run(worker.run())
+
+    A handler's arguments are filled by their annotations. Returning means that the record is
+    completed; an exception follows the retry policy. The committed offset never passes an
+    unfinished record; records that finished beyond it are named in the commit's metadata, so that
+    a restart does not handle them again.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        *,
+        config: WorkerConfig | None = None,
+        hooks: Hooks | None = None,
+        rng: random.Random | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> None:
+        """Options are those of `WorkerConfig`, or one `config`. Needs no running loop.
+
+        Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another.
+        """
+        self.config: WorkerConfig = config_of(WorkerConfig, config, {"bootstrap_servers": bootstrap_servers, **options})
+        self._hooks = hooks
+        self._rng = rng if rng is not None else random.Random()
+        self._handlers = HandlerRegistry()
+        self._runtime: Runtime | None = None
+        self._is_closed = False
+        self._stop = anyio.Event()
+        self._start_scope = anyio.CancelScope()
+
+    @classmethod
+    def from_dict(cls, options: Mapping[str, Any], *, hooks: Hooks | None = None) -> Worker:
+        """Create one from options named as in Java or librdkafka: see `WorkerConfig.from_dict`.
+
+        Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another.
+        """
+        return cls(config=WorkerConfig.from_dict(options), hooks=hooks)
+
+    # --- handlers -----------------------------------------------------------------------------------------------------
+
+    def handler(self, *topics: str | re.Pattern[str], **options: Unpack[HandlerOptions]) -> Callable[[F], F]:
+        """Decorate a coroutine function as the handler of topics, and of patterns for whole names.
+
+        Args:
+            topics: names, or compiled patterns.
+            options: `name`; `concurrency`, the calls that run at a time; `timeout` of one attempt
+                in seconds; `retry`, a `RetryPolicy`; `key_deserializer`, `value_deserializer`.
+
+        Raises: ConfigurationError: it is not a coroutine function, an argument has an annotation
+        that cannot be filled, or a topic has a handler already.
+        """
+
+        def decorate(function: F) -> F:
+            self.add_handler(function, *topics, **options)
+            return function
+
+        return decorate
+
+    def add_handler(
+        self, function: HandlerFunction, *topics: str | re.Pattern[str], **options: Unpack[HandlerOptions]
+    ) -> Handler:
+        """Add a handler without a decorator; arguments as for `handler`.
+
+        Raises: ConfigurationError: as `handler`, or the worker has started.
+        """
+        if self._runtime is not None:
+            raise ConfigurationError("add handlers before the worker starts")
+        return self._handlers.add(topics, function, **options)
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Start, and handle records until SIGTERM or SIGINT: the main call of a process.
+
+        The first signal stops the worker: no further record starts, running handlers finish within
+        `shutdown_timeout_ms`, what is finished is committed. A second signal cancels the handlers.
+        Call it in the main thread.
+
+        Raises: what stopped the worker: an error of a handler whose policy is "stop", a dead letter
+        that was refused, a consumer that cannot continue; as `start`.
+        """
+        error: BaseException | None = None
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._on_signals, signals)
+                try:
+                    await self._run_until_stopped()
+                except Exception as raised:  # not within an ExceptionGroup
+                    error = raised
+                group.cancel_scope.cancel()
+        if error is not None:
+            raise error
+        self._raise_failure()
+
+    async def _run_until_stopped(self) -> None:
+        try:
+            with anyio.CancelScope() as self._start_scope:
+                if not self._stop.is_set():
+                    await self.start()
+            if not self._start_scope.cancelled_caught:
+                await self._until_stopped()
+        finally:
+            await self._close(None)
+
+    async def _on_signals(self, signals: AsyncIterator[signal.Signals]) -> None:
+        async for number in signals:
+            if self._stop.is_set():
+                logger.warning("%s again: handlers are cancelled", number.name)
+                if self._runtime is not None:
+                    self._runtime.hurry()
+                continue
+            logger.info("%s: the worker of group %r stops", number.name, self.config.group)
+            self.stop()
+
+    def stop(self) -> None:
+        """Ask `run` to stop, as SIGTERM does. Returns at once."""
+        self._stop.set()
+        self._start_scope.cancel()
+
+    async def _until_stopped(self) -> None:
+        assert self._runtime is not None
+        async with anyio.create_task_group() as group:
+
+            async def wait(event: anyio.Event) -> None:
+                await event.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(wait, self._stop)
+            group.start_soon(wait, self._runtime.stopped)
+
+    async def start(self) -> None:
+        """Connect, join the group, and begin to handle records.
+
+        Raises: ConfigurationError: there is no handler; ClosedError: it was started before; as
+        `Producer.start` and `Consumer.start`.
+        """
+        if self._is_closed or self._runtime is not None:
+            raise ClosedError("a worker starts once: create a new one")
+        self._runtime = Runtime(self.config, self._handlers, self._hooks, self._rng)
+        await self._runtime.start()
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Stop: running handlers finish within `timeout` seconds (default: `shutdown_timeout_ms`).
+
+        May be called from any task, and repeatedly. In a cancelled task handlers are cancelled at
+        once.
+
+        Raises: what stopped the worker before, as `run`.
+        """
+        await self._close(timeout)
+        self._raise_failure()
+
+    async def _close(self, timeout: float | None) -> None:
+        self._is_closed = True
+        runtime = self._runtime
+        if runtime is None:
+            return
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            runtime.hurry()
+        with anyio.CancelScope(shield=True):  # bounded by its own timeouts
+            await runtime.close(timeout)
+
+    async def wait(self) -> None:
+        """Wait until the worker has stopped, because of an error or `close`.
+
+        Raises: what stopped it, as `run`; ClosedError: it was not started.
+        """
+        if self._runtime is None:
+            raise ClosedError("the worker was not started")
+        await self._runtime.stopped.wait()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        failure = self.failure
+        if failure is not None:
+            raise failure
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._close(None)
+        if error is None:
+            self._raise_failure()
+
+    # --- monitoring ---------------------------------------------------------------------------------------------------
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What stopped the worker; None while it runs, and after it was closed in order."""
+        return None if self._runtime is None else self._runtime.failure
+
+    @property
+    def in_flight(self) -> int:
+        """The number of records that are fetched and not finished."""
+        return 0 if self._runtime is None else self._runtime.queue.in_flight
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The assigned partitions."""
+        return frozenset() if self._runtime is None else frozenset(self._runtime.queue.partitions)
+
+    def __repr__(self) -> str:
+        state = "new" if self._runtime is None else "closed" if self._is_closed else "started"
+        return f"<Worker {self.config.group!r} {state}, {len(self._handlers)} handler(s), {self.in_flight} in flight>"
