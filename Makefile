@@ -109,6 +109,7 @@ generate: $(VENV)/dev.stamp ## write the protocol messages from Kafka's definiti
 	$(BIN)/python -m tests.machines
 	$(BIN)/python -m tests.file_map
 	$(BIN)/python -m tests.options_page
+	$(BIN)/python -m tests.metrics_page
 	$(BIN)/python -m tests.acl_page
 	$(BIN)/python -m tests.mistakes
 

@@ -81,6 +81,12 @@ class Metric(NamedTuple):
     description: str
     labels: tuple[str, ...] = ()
     """The attributes of its samples, in addition to those of the client."""
+    bounds: tuple[float, ...] = SHORT
+    """Of a histogram: the upper bounds of its buckets."""
+
+    def new_histogram(self) -> Histogram:
+        """Return a histogram with these buckets."""
+        return Histogram(self.bounds)
 
     def sample(self, value: Value, labels: Labels, *own: str) -> Sample:
         """Return a sample with the client's labels and the values of `self.labels`, in order."""

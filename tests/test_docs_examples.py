@@ -59,6 +59,11 @@ PRINTED = {
         (r"send orders <- root", r"send invoices <- process orders", r"process orders <- send orders"),
         (r"in the sender's trace: 14576827793038113322513871894673895836",),
     ),
+    "observability.md": (
+        (r"orders 1", r"0 bytes buffered"),
+        (r'sent_messages_total{.*messaging_client_id="orders-out".*} 1.0',),
+        (r"messaging.client.sent.messages {message}", r"messaging.client.operation.duration s"),
+    ),
     "security.md": ((r"stored at 0", r"topic 'salaries': TOPIC_AUTHORIZATION_FAILED"),),
 }
 

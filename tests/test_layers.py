@@ -32,11 +32,23 @@ MAY_IMPORT = {
     "consumer": {"cluster", "group", "net", "protocol", "records", "security"},
     "admin": {"cluster", "group", "net", "protocol", "records", "security"},
     "transforming": {"consumer", "producer"},
-    "worker": {"admin", "cluster", "consumer", "group", "producer", "records", "security", "transforming"},
     "telemetry": {"consumer", "producer"},
+    "worker": {"admin", "cluster", "consumer", "group", "producer", "records", "security", "transforming"},
     "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records", "security"},
     "testing": {"broker", "consumer", "producer", "protocol", "records", "security"},
-    "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records", "spark", "security"},
+    "cli": {
+        "admin",
+        "broker",
+        "cluster",
+        "consumer",
+        "net",
+        "producer",
+        "protocol",
+        "records",
+        "spark",
+        "security",
+        "telemetry",
+    },
 }
 # Within layer 1: the root modules that each root module imports.
 ROOT_MAY_IMPORT = {

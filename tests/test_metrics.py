@@ -75,7 +75,7 @@ def test_every_name_is_defined_once_and_well_formed() -> None:
     names = [metric.name for metric in ALL]
     assert len(set(names)) == len(names)
     for metric in ALL:
-        assert re.fullmatch(r"(messaging|kafka)(\.[a-z0-9]+)+", metric.name), metric.name
+        assert re.fullmatch(r"(messaging|kafka)(\.[a-z0-9_]+)+", metric.name), metric.name
         assert metric.kind in {"counter", "gauge", "histogram"}
         assert metric.unit in {"s", "By", "1"} or re.fullmatch(r"\{[a-z_]+\}", metric.unit), metric.name
         assert metric.description.endswith("."), metric.name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, ClassVar, Self, TypeVar, Unpack
 
 from aiokwire.admin import cluster, config_calls, group_calls, security_calls, topic_calls
 from aiokwire.admin.acls import AclBinding, AclBindingFilter
@@ -41,7 +41,7 @@ from aiokwire.cluster import Client, ClientOptions, Owner, Unclosed, list_offset
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError
 from aiokwire.hooks import Hooks
-from aiokwire.metrics import Sample
+from aiokwire.metrics import Metric, Sample
 from aiokwire.types import IsolationLevel, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 K = TypeVar("K")
@@ -58,6 +58,8 @@ class Admin(Owner):
     A call for one item raises its error; a call for several returns `Results`, which raise when a
     failed item is read.
     """
+
+    METRICS: ClassVar[tuple[Metric, ...]] = Client.METRICS
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import ClassVar, Final, Self, Unpack
 
 import anyio
 
@@ -21,6 +21,7 @@ from aiokwire.broker.configs import BrokerConfigs, check_topic_configs, static_c
 from aiokwire.broker.faults import Faults, Interceptor, Journal, Serving
 from aiokwire.broker.log import DiskStorage, MemoryStorage, Storage
 from aiokwire.broker.maintenance import Maintenance
+from aiokwire.broker.metrics import METRICS, samples_of
 from aiokwire.broker.nodes import Endpoint, parse_endpoint
 from aiokwire.broker.options import BrokerOptions
 from aiokwire.broker.security.listeners import Listener, check_names, listeners_of
@@ -29,6 +30,7 @@ from aiokwire.broker.state import BrokerState
 from aiokwire.broker.topics import Topic, name_fault
 from aiokwire.config import require_bool, require_int
 from aiokwire.errors import BrokerClosed, ConfigurationError, InvalidArgument, RequestTimedOut
+from aiokwire.metrics import Metric, Sample
 from aiokwire.records import Record, read_batches
 from aiokwire.security import Secret
 from aiokwire.threads import run_in_thread
@@ -49,6 +51,8 @@ class Broker:
     `data_dir` keeps its data across runs in Kafka's format; without it all is in memory. Further
     keyword options are Kafka's broker configs in snake_case (`log_segment_bytes`, ...).
     """
+
+    METRICS: ClassVar[tuple[Metric, ...]] = METRICS
 
     def __init__(
         self,
@@ -257,6 +261,11 @@ class Broker:
         if self._serving is None:
             raise BrokerClosed("this Broker is not running: start it first, or use `async with`")
         return self._serving.state
+
+    def metrics(self) -> list[Sample]:
+        """Return the metrics of all nodes now, from any thread; none while it does not serve."""
+        serving = self._serving
+        return [] if serving is None else samples_of(serving.state)
 
     @property
     def nodes(self) -> tuple[int, ...]:

@@ -65,6 +65,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._server = server
         self._state = state
         self._quotas = state.quotas
+        self._counts = state.counts
         self.connection_id = connection_id
         security = server.security
         self._authenticator: Authenticator | None = None
@@ -266,6 +267,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                     return 0
                 self._authenticator.screen(frame)
             call, work = read_call(self._state, frame, self._origin)
+            self._counts.received(call.api, len(frame))
             result = work()
             if result is None or isinstance(result, Response):
                 answered = self._answer(call, result)
@@ -316,9 +318,11 @@ class ServerConnection(asyncio.BufferedProtocol):
             chunks = encode_response(response, call.version, call.correlation_id)
         if self._usage is not None:
             chunks = self._charge(call, self._usage, response, chunks)
+        size = sum(map(len, chunks))
+        self._counts.answered(call.api, response, size)
         if len(chunks) == 1:
             transport.write(chunks[0])
-        elif sum(map(len, chunks)) <= JOIN_BELOW:
+        elif size <= JOIN_BELOW:
             transport.write(b"".join(chunks))
         else:
             write_scattered(transport, chunks, WRITE_AHEAD)

@@ -160,6 +160,7 @@ class Server:
             return
         self._limits.add(connection.host)
         self._connections[connection] = None
+        self._state.counts.opened()
         if self._state.quotas.enabled:
             self._throttle(connection)
         self._tasks.start_soon(connection.drive)
@@ -178,6 +179,7 @@ class Server:
         """Remove a closed connection."""
         if connection in self._connections:
             del self._connections[connection]
+            self._state.counts.closed()
             self._limits.remove(connection.host)
         if not self._connections:
             self._empty.set()

@@ -17,6 +17,7 @@ from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.fetch_sessions import FetchSessions
 from aiokwire.broker.groups import GroupCoordinator
 from aiokwire.broker.log import LogConfig, LogManager, Storage, Work
+from aiokwire.broker.metrics import BrokerCounts
 from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.peers import LastingErrors, PeerLog, RequestMemory, UnreadAnswers
@@ -100,6 +101,7 @@ class BrokerState:
         )
         self.users = Users(self.security)
         self.authorizer = new_authorizer(configs, self.security)
+        self.counts = BrokerCounts()
         self.unread = UnreadAnswers()
         self.request_memory = RequestMemory(configs.integer("queued.max.request.bytes"))
         self.slices = Slices()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 
 import anyio
 
@@ -72,7 +73,7 @@ class TopicRegistry:
 
     def __iter__(self) -> Iterator[Topic]:
         """Topics by name."""
-        return iter([self._by_name[name] for name in sorted(self._by_name)])
+        return iter(sorted(self._by_name.values(), key=attrgetter("name")))
 
     def get(self, name: str) -> Topic | None:
         return self._by_name.get(name)

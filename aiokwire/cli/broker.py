@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import anyio
 import click
 
 from aiokwire.cli import broker_security
+from aiokwire.cli.metrics_server import serve_metrics
 from aiokwire.cli.options import pairs_option, parse_settings, parse_topic_partitions
 from aiokwire.cli.running import run
 from aiokwire.threads import start_thread
@@ -100,6 +102,7 @@ def _parse_topics(given: tuple[str, ...]) -> dict[str, int]:
     metavar="DIR",
     help="Directory of the files of --secure (default: security in --data-dir, or a temporary directory).",
 )
+@click.option("--metrics", metavar="HOST:PORT", help="Serve metrics to Prometheus at this address.")
 @click.option("--journal", type=click.IntRange(0), default=0, help="Keep the last N requests, for tests.", metavar="N")
 @click.option("--ready-json", is_flag=True, help="Print one line of JSON when ready: addresses, ids, process id.")
 @click.option("--exit-with-stdin", is_flag=True, help="Stop when standard input is closed.")
@@ -111,6 +114,7 @@ def command(
     exit_with_stdin: bool,
     secure: bool,
     secure_dir: str | None,
+    metrics: str | None,
     **options: Any,
 ) -> None:
     """Run a broker for any Kafka client, with a log on disk in Kafka's format.
@@ -132,21 +136,27 @@ def command(
     async def _serve(chosen: dict[str, Any], properties: Path | None) -> None:
         from aiokwire.broker import Broker
 
-        async with Broker(**chosen) as broker, anyio.create_task_group() as tasks:
+        async with AsyncExitStack() as stack:
+            broker = await stack.enter_async_context(Broker(**chosen))
+            url = None if metrics is None else await stack.enter_async_context(serve_metrics(metrics, broker))
+            tasks = await stack.enter_async_context(anyio.create_task_group())
             if any(listener.uses_tls for listener in broker.listeners):
                 await tasks.start(broker_security.reload_on_hangup, broker)
-            print(_ready_line(broker, properties) if ready_json else _listening_lines(broker, properties), flush=True)
+            describe = _ready_line if ready_json else _listening_lines
+            print(describe(broker, properties, url), flush=True)
             await (_stdin_closed() if exit_with_stdin else anyio.sleep_forever())
             tasks.cancel_scope.cancel()
 
     run(serve, until_stopped=True)
 
 
-def _listening_lines(broker: Broker, properties: Path | None) -> str:
+def _listening_lines(broker: Broker, properties: Path | None, metrics: str | None) -> str:
     bound = dict(entry.split("://") for entry in broker.state.configs.static["listeners"].split(","))
     lines = [_listening_line(broker, listener.name, bound) for listener in broker.listeners]
     if properties is not None:
         lines.append(f"clients log in as admin, with the options in {properties}")
+    if metrics is not None:
+        lines.append(f"serving metrics at {metrics}")
     return "\n".join(lines)
 
 
@@ -157,7 +167,7 @@ def _listening_line(broker: Broker, name: str, bound: dict[str, str]) -> str:
     return f"{prefix}listening on {bound[name]}, clients connect to {clients}"
 
 
-def _ready_line(broker: Broker, properties: Path | None) -> str:
+def _ready_line(broker: Broker, properties: Path | None, metrics: str | None) -> str:
     ready = {
         "event": "ready",
         "bootstrap_servers": broker.bootstrap_servers,
@@ -169,6 +179,7 @@ def _ready_line(broker: Broker, properties: Path | None) -> str:
         "cluster_id": broker.cluster_id,
         "pid": os.getpid(),
         **({} if properties is None else {"client_properties": str(properties)}),
+        **({} if metrics is None else {"metrics": metrics}),
     }
     return json.dumps(ready)
 

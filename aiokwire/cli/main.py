@@ -23,6 +23,7 @@ VERBS = {
     "users": ("aiokwire.cli.users", "List, add and remove users that log in with SCRAM."),
     "quotas": ("aiokwire.cli.quotas", "List, set and remove quotas of users, client ids and addresses."),
     "tokens": ("aiokwire.cli.tokens", "Create, list, renew and expire delegation tokens."),
+    "exporter": ("aiokwire.cli.exporter", "Serve the lag of all groups to Prometheus."),
     "doctor": ("aiokwire.cli.doctor", "Find out why a client cannot connect."),
     "bench": ("aiokwire.cli.bench", "Measure throughput, CPU and latency against a broker."),
     "demo": ("aiokwire.cli.demo", "Stream real flights through a broker that is killed halfway."),

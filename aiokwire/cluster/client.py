@@ -13,7 +13,7 @@ import logging
 import os
 import random
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, TypeVarTuple, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, TypeVarTuple, Unpack, overload
 
 import anyio
 
@@ -24,7 +24,7 @@ from aiokwire.cluster.coordinators import Coordinators
 from aiokwire.cluster.fetch import DEFAULT_MAX_BYTES, DEFAULT_MAX_WAIT, Fetched, Terms, fetch
 from aiokwire.cluster.list_offsets import list_offsets
 from aiokwire.cluster.metadata import Metadata
-from aiokwire.cluster.metrics import samples_of
+from aiokwire.cluster.metrics import METRICS, samples_of
 from aiokwire.cluster.nodes import MAIN, Nodes, failure_level
 from aiokwire.cluster.router import Router, Version, most_severe
 from aiokwire.cluster.snapshot import Cluster
@@ -34,7 +34,7 @@ from aiokwire.cluster.unclosed import Owner, Unclosed
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError
 from aiokwire.hooks import Hooks
-from aiokwire.metrics import Sample
+from aiokwire.metrics import Metric, Sample
 from aiokwire.net import Address, ApiVersions, Connection, Race
 from aiokwire.protocol import Request, Response
 from aiokwire.protocol.messages import metadata
@@ -56,6 +56,8 @@ CLOSE_TIMEOUT: Final = 5.0
 @documents_options(ClientConfig)
 class Client(Owner):
     """A client. Creating it needs no event loop; it belongs to the loop on which it is started."""
+
+    METRICS: ClassVar[tuple[Metric, ...]] = METRICS
 
     @overload
     def __init__(

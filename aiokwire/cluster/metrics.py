@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from aiokwire.metrics import CLIENT_ID, Metric, Sample
+from aiokwire.net import NETWORK_METRICS
 
 if TYPE_CHECKING:
     from aiokwire.cluster.client import Client
@@ -14,7 +15,7 @@ IN_FLIGHT: Final = Metric("kafka.requests.in.flight", "gauge", "{request}", "Req
 METADATA_AGE: Final = Metric(
     "kafka.metadata.age", "gauge", "s", "Time since the last metadata of the cluster; older ones are refreshed."
 )
-METRICS: Final = (CONNECTIONS, IN_FLIGHT, METADATA_AGE)
+METRICS: Final = (CONNECTIONS, IN_FLIGHT, METADATA_AGE, *NETWORK_METRICS)
 
 
 def samples_of(client: Client) -> list[Sample]:

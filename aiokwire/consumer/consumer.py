@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Self, Unpack, overload
 
 import anyio
 
@@ -29,7 +29,7 @@ from aiokwire.consumer.events import WITHOUT_ENDS, ConsumerEvent
 from aiokwire.consumer.health import ConsumerHealth, why_unassigned
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.listener import RebalanceListener, checked_listener
-from aiokwire.consumer.metrics import labels_of, samples_of
+from aiokwire.consumer.metrics import METRICS, labels_of, samples_of
 from aiokwire.consumer.parts import make_parts
 from aiokwire.consumer.reader import BatchIterator, Groups
 from aiokwire.consumer.rebalance_handler import RebalanceHandler, checked_pattern
@@ -37,9 +37,9 @@ from aiokwire.consumer.stall_monitor import StallMonitor
 from aiokwire.consumer.streams import RecordStream, Streams
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut, StaleMetadataError
 from aiokwire.events import LIMIT, Events, EventStream
-from aiokwire.group import GroupOffsets, MemberStatus, member_samples
+from aiokwire.group import MEMBER_METRICS, GroupOffsets, MemberStatus, member_samples
 from aiokwire.hooks import Hooks, hooks_for
-from aiokwire.metrics import Sample
+from aiokwire.metrics import DURATION, Metric, Sample
 from aiokwire.records import columns_to_arrow, need_arrow
 from aiokwire.types import BrokerPattern, K, TopicPartition, V
 
@@ -75,6 +75,8 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
     damaged data, a position out of range with `auto_offset_reset="none"`) raises its error at the
     next await, after all records before it; its position stays, and later reads retry it.
     """
+
+    METRICS: ClassVar[tuple[Metric, ...]] = (DURATION, *METRICS, *MEMBER_METRICS, *Client.METRICS)
 
     def __init__(
         self,

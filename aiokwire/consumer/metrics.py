@@ -16,7 +16,6 @@ from aiokwire.metrics import (
     PARTITION,
     SYSTEM,
     Distribution,
-    Histogram,
     Labels,
     Metric,
     Sample,
@@ -47,6 +46,7 @@ END_TO_END: Final = Metric(
     "Time from the timestamp of a record until the application has taken it: the last one of each fetch that is "
     "delivered, and of about one fetch at a time while the application is behind.",
     (DESTINATION,),
+    LONG,
 )
 RESETS: Final = Metric(
     "kafka.consumer.position.reset",
@@ -123,7 +123,7 @@ class TopicCounts:
         self._records = 0
         self._size = 0  # bytes
         self._resets = 0
-        self._end_to_end = Histogram(LONG)
+        self._end_to_end = END_TO_END.new_histogram()
 
     def delivered(self, records: int, size: int) -> None:
         """Records were delivered; `size` of their batch, once it is finished."""
@@ -153,11 +153,13 @@ class CommitCounts:
     """The durations of a consumer's commits, by outcome."""
 
     def __init__(self) -> None:
-        self._durations = {"": Histogram()}  # by the type of the error
+        self._durations = {"": DURATION.new_histogram()}  # by the type of the error
 
     def ended(self, seconds: float, error: str = "") -> None:
         """A commit has ended, with the type of an error or without one."""
-        self._durations.setdefault(error, Histogram()).observe(seconds)
+        if error not in self._durations:
+            self._durations[error] = DURATION.new_histogram()
+        self._durations[error].observe(seconds)
 
     def samples(self, labels: Labels) -> list[Sample]:
         """Return the metric; from any thread."""
@@ -202,7 +204,7 @@ def samples_of(parts: ConsumerParts, stalled: int) -> list[Sample]:
 
 
 def _fetch_latency(parts: ConsumerParts) -> Distribution:
-    found = Histogram().read()
+    found = FETCH_LATENCY.new_histogram().read()
     for one in parts.client.nodes.counts.latencies("FetchRequest").values():
         found = found.plus(one)
     return found

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         Membership as Membership,
         metadata_refresh_interval as metadata_refresh_interval,
     )
-    from aiokwire.group.metrics import member_samples as member_samples
+    from aiokwire.group.metrics import MEMBER_METRICS as MEMBER_METRICS, member_samples as member_samples
     from aiokwire.group.offsets import GroupOffsets as GroupOffsets
     from aiokwire.group.status import (
         CoordinatorFound as CoordinatorFound,
@@ -63,7 +63,7 @@ else:
             "group.consumer_protocol.member": "ConsumerProtocolMember",
             "group.consumer_protocol.states": "ConsumerProtocolState",
             "group.membership": "CurrentMembership Host MemberOptions Membership metadata_refresh_interval",
-            "group.metrics": "member_samples",
+            "group.metrics": "MEMBER_METRICS member_samples",
             "group.offsets": "GroupOffsets",
             "group.status": (
                 "CoordinatorFound CoordinatorLost GroupEvent LoopBlocked MemberStatus RebalanceEnded RebalanceStarted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aiokwire.metrics import Labels, Metric, Sample
+from aiokwire.metrics import LONG, Labels, Metric, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +16,7 @@ REBALANCES: Final = Metric(
     "histogram",
     "s",
     "Durations of rebalances, until the assignment of this member is in force.",
+    bounds=LONG,
 )
 LAST_REBALANCE: Final = Metric(
     "kafka.consumer.coordinator.last.rebalance.latency", "gauge", "s", "Duration of the last rebalance."
@@ -38,7 +39,7 @@ LOOP_DELAY: Final = Metric(
     "s",
     "Delay of the event loop, measured once a second from a thread: how long a callback waits for its turn.",
 )
-METRICS: Final = (REBALANCES, LAST_REBALANCE, REBALANCING, HEARTBEATS, LAST_HEARTBEAT, LOOP_DELAY)
+MEMBER_METRICS: Final = (REBALANCES, LAST_REBALANCE, REBALANCING, HEARTBEATS, LAST_HEARTBEAT, LOOP_DELAY)
 
 
 def member_samples(

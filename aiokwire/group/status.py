@@ -14,7 +14,7 @@ from aiokwire.group.classic.states import FINAL as CLASSIC_FINAL
 from aiokwire.group.classic.states import ClassicProtocolState
 from aiokwire.group.consumer_protocol.states import FINAL as CONSUMER_FINAL
 from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
-from aiokwire.metrics import LONG, Histogram
+from aiokwire.group.metrics import HEARTBEATS, LOOP_DELAY, REBALANCES
 from aiokwire.watchdog import BlockedLoop
 
 ProtocolState: TypeAlias = ClassicProtocolState | ConsumerProtocolState
@@ -89,9 +89,9 @@ class MemberStatus:
         self.members: int | None = None  # of the last generation; None if this member does not lead it
         self.blocked: BlockedLoop | None = None  # the last block of the loop
         self.blocked_until: float | None = None
-        self.rebalances = Histogram(LONG)  # their durations, in seconds
-        self.heartbeats = Histogram()  # the time to the response
-        self.loop_delays = Histogram()
+        self.rebalances = REBALANCES.new_histogram()  # their durations, in seconds
+        self.heartbeats = HEARTBEATS.new_histogram()  # the time to the response
+        self.loop_delays = LOOP_DELAY.new_histogram()
 
     def moved(self, state: ProtocolState, generation: int) -> None:
         """Record the member's new state."""

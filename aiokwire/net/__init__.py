@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aiokwire.net.connection import Connection as Connection, ConnectionConfig as ConnectionConfig
     from aiokwire.net.framing import FrameReader as FrameReader
     from aiokwire.net.handshake import ApiVersions as ApiVersions
-    from aiokwire.net.metrics import NetworkCounts as NetworkCounts
+    from aiokwire.net.metrics import NETWORK_METRICS as NETWORK_METRICS, NetworkCounts as NetworkCounts
     from aiokwire.net.racing import Race as Race
     from aiokwire.net.tls import TlsTransport as TlsTransport
     from aiokwire.net.writing import write_scattered as write_scattered
@@ -33,7 +33,7 @@ else:
             "net.connection": "Connection ConnectionConfig",
             "net.framing": "FrameReader",
             "net.handshake": "ApiVersions",
-            "net.metrics": "NetworkCounts",
+            "net.metrics": "NETWORK_METRICS NetworkCounts",
             "net.racing": "Race",
             "net.tls": "TlsTransport",
             "net.writing": "write_scattered",

@@ -45,7 +45,7 @@ THROTTLE: Final = Metric(
     "Time for which brokers throttled this client, by the quota of the request's kind.",
     (REQUEST, NODE, SERVER_ADDRESS, SERVER_PORT),
 )
-METRICS: Final = (
+NETWORK_METRICS: Final = (
     CREATION,
     FAILURE,
     CLOSE,
@@ -112,7 +112,7 @@ class NetworkCounts:
         self._received += size
         histogram = self._latency.get((node_id, api))
         if histogram is None:
-            histogram = self._latency[node_id, api] = Histogram()
+            histogram = self._latency[node_id, api] = LATENCY.new_histogram()
         histogram.observe(elapsed)
 
     def throttled(self, node_id: int | None, api: str, seconds: float) -> None:

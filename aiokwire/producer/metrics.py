@@ -12,7 +12,6 @@ from aiokwire.metrics import (
     KAFKA,
     OPERATION,
     SYSTEM,
-    Histogram,
     Labels,
     Metric,
     Sample,
@@ -97,8 +96,8 @@ class ProducerCounts:
 
     def __init__(self) -> None:
         self._topics: dict[str, _Topic] = {}
-        self._queue_time = Histogram()
-        self._duration = Histogram()
+        self._queue_time = QUEUE_TIME.new_histogram()
+        self._duration = DURATION.new_histogram()
         self._sent = 0  # batches
         self._size = 0  # bytes
         self._splits = 0

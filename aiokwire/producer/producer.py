@@ -12,7 +12,7 @@ import logging
 import random
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, Unpack
 
 import anyio
 
@@ -21,7 +21,7 @@ from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
 from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.hooks import Hooks, hooks_for
-from aiokwire.metrics import Sample
+from aiokwire.metrics import DURATION, Metric, Sample
 from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Delivery
 from aiokwire.producer.bulk import (
@@ -38,6 +38,7 @@ from aiokwire.producer.config import ProducerConfig, ProducerOptions, Serializer
 from aiokwire.producer.core import ProducerCore
 from aiokwire.producer.events import ProducerEvent, ProducerHealth
 from aiokwire.producer.hooks import ProducerHooks
+from aiokwire.producer.metrics import METRICS
 from aiokwire.producer.observed import observed
 from aiokwire.producer.serialization import RecordSerializer
 from aiokwire.producer.transactions.block import Positions, Transaction
@@ -59,6 +60,8 @@ class Producer(Owner, Generic[K, V]):
     acknowledged or fails within `delivery_timeout_ms`. Its `Delivery` returns the result; a failure
     that is not awaited is logged.
     """
+
+    METRICS: ClassVar[tuple[Metric, ...]] = (DURATION, *METRICS, *Client.METRICS)
 
     def __init__(
         self,

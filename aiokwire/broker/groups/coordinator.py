@@ -75,6 +75,10 @@ class GroupCoordinator:
         """Return the ids of all groups, including those that have only offsets."""
         return sorted({*self._groups, *self._offsets.groups()})
 
+    def states(self) -> list[str]:
+        """Return the state of each group that is more than its offsets; from any thread."""
+        return [group.state.value for group in list(self._groups.values())]
+
     def find(self, group_id: str) -> Group | None:
         """Return a group; one that has only offsets is an empty group of the classic protocol."""
         group = self._groups.get(group_id)
