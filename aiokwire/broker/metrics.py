@@ -60,7 +60,7 @@ METRICS: Final = (
 )
 
 # The APIs that fail by partition: the fields of their topics, and of the partitions of these.
-BY_PARTITION: Final = {
+BY_PARTITION: Final[dict[int, tuple[str, str]]] = {
     ApiKey.PRODUCE: ("responses", "partition_responses"),
     ApiKey.FETCH: ("responses", "partitions"),
     ApiKey.LIST_OFFSETS: ("topics", "partitions"),
@@ -72,12 +72,12 @@ BY_PARTITION: Final = {
 class _Requests:
     """The counts of one API."""
 
-    __slots__ = ("count", "errors", "received", "sent")
+    __slots__ = ("bytes_in", "bytes_out", "count", "errors")
 
     def __init__(self) -> None:
         self.count = 0
-        self.received = 0  # bytes
-        self.sent = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
         self.errors: dict[int, int] = {}  # by their code
 
 
@@ -101,12 +101,12 @@ class BrokerCounts:
         """A request of `size` bytes arrived."""
         requests = self._requests.get(api) or self._add(api)
         requests.count += 1
-        requests.received += size
+        requests.bytes_in += size
 
     def answered(self, api: int, response: Response, size: int) -> None:
         """A response of `size` bytes was written."""
         requests = self._requests.get(api) or self._add(api)
-        requests.sent += size
+        requests.bytes_out += size
         for code in _codes_of(api, response):
             if code:
                 requests.errors[code] = requests.errors.get(code, 0) + 1
@@ -121,8 +121,8 @@ class BrokerCounts:
         for api, requests in list(self._requests.items()):
             name = "".join(word.capitalize() for word in ApiKey(api).name.split("_"))
             found.append(REQUESTS.sample(requests.count, {}, name))
-            found.append(BYTES_IN.sample(requests.received, {}, name))
-            found.append(BYTES_OUT.sample(requests.sent, {}, name))
+            found.append(BYTES_IN.sample(requests.bytes_in, {}, name))
+            found.append(BYTES_OUT.sample(requests.bytes_out, {}, name))
             for code, count in list(requests.errors.items()):
                 found.append(ERRORS.sample(count, {}, name, ErrorCode.of(code).name))
         return found
