@@ -48,6 +48,7 @@ MAY_IMPORT = {
         "spark",
         "security",
         "telemetry",
+        "worker",
     },
 }
 # Within layer 1: the root modules that each root module imports.

@@ -1,7 +1,7 @@
 """The public admin client: topics, settings, groups, the cluster, offsets, security.
 
 Every call has one deadline for all its requests, which the module of its area sends (`topic_calls`,
-`config_calls`, `group_calls`, `security_calls`).
+`config_calls`, `group_calls`, `record_calls`, `security_calls`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar, Unpack
 
-from aiokwire.admin import cluster, config_calls, group_calls, security_calls, topic_calls
+from aiokwire.admin import cluster, config_calls, group_calls, record_calls, security_calls, topic_calls
 from aiokwire.admin.acls import AclBinding, AclBindingFilter
 from aiokwire.admin.calls import checked_names, fetch_metadata, results_of
 from aiokwire.admin.cluster import ClusterDescription
@@ -390,6 +390,17 @@ class Admin(Owner):
         return await list_offsets(
             self._client, times, isolation=IsolationLevel.parse(isolation_level), timeout=deadline.remaining
         )
+
+    async def delete_records(
+        self, before: Mapping[TopicPartition, int], *, timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Delete the records before an offset of each partition, -1: all; return the new first
+        offsets. Brokers since 0.11 (KIP-107).
+
+        Raises: InvalidArgument: a negative offset; BrokerError: a partition does not exist or is
+        forbidden, or its topic is compacted; RequestTimedOut.
+        """
+        return await record_calls.delete(self._client, before, self._begin(timeout, "deleting records"))
 
     # --- security -----------------------------------------------------------------------------------------------------
 

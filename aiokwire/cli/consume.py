@@ -116,7 +116,7 @@ def command(
                 await _print(member, write, ends, maximum, commit=not options["enable_auto_commit"])
             return 0
         async with Consumer(**options) as consumer:
-            assigned = await _assign(consumer, await _matching(topics, bootstrap), partitions)
+            assigned = await assign_partitions(consumer, await matching_topics(topics, bootstrap), partitions)
             ends = await consumer.end_offsets(assigned)
             await _seek(consumer, assigned, ends, start)
             await _print(consumer, write, ends if exit_at_end else None, maximum)
@@ -143,10 +143,10 @@ async def _names_or_pattern(topics: tuple[str, ...], bootstrap: str) -> list[Any
     """Return a member's subscription: names, or one pattern, which new topics may match later."""
     if len(topics) == 1 and topics[0].startswith("^"):
         return [_pattern(topics[0])]
-    return await _matching(topics, bootstrap)
+    return await matching_topics(topics, bootstrap)
 
 
-async def _matching(topics: tuple[str, ...], bootstrap: str) -> list[str]:
+async def matching_topics(topics: tuple[str, ...], bootstrap: str) -> list[str]:
     """Return the given names, and the names of topics that match a pattern.
 
     Raises: InvalidArgument: no topic matches a pattern.
@@ -181,7 +181,7 @@ async def _ends_of_assigned(member: Any) -> dict[TopicPartition, int]:
     return ends
 
 
-async def _assign(consumer: Any, topics: list[str], partitions: tuple[int, ...]) -> list[TopicPartition]:
+async def assign_partitions(consumer: Any, topics: list[str], partitions: tuple[int, ...]) -> list[TopicPartition]:
     assigned: list[TopicPartition] = []
     for topic in topics:
         existing = sorted(await consumer.partitions_for_topic(topic, timeout=TOPIC_WAIT))
@@ -223,7 +223,7 @@ async def _print(
     """Print records; with `commit`, commit after each chunk."""
     remaining = math.inf if maximum is None else maximum
     while remaining > 0:
-        if ends is not None and await _at_end(consumer, ends):
+        if ends is not None and await is_at_end(consumer, ends):
             break
         limit = CHUNK if remaining == math.inf else min(CHUNK, int(remaining))
         records = await consumer.getmany(max_records=limit, timeout=0.5)
@@ -243,7 +243,7 @@ async def _print(
         await consumer.commit()
 
 
-async def _at_end(consumer: Any, ends: dict[TopicPartition, int]) -> bool:
+async def is_at_end(consumer: Any, ends: dict[TopicPartition, int]) -> bool:
     """Whether all assigned partitions are read to these ends; others belong to other members."""
     for tp, end in ends.items():
         if tp in consumer.assignment and await consumer.position(tp) < end:

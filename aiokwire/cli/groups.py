@@ -205,7 +205,7 @@ def _reset_to(way: str, value: Any, partitions: list[str | TopicPartition]) -> R
     from aiokwire.admin import ResetTo
 
     if way == "to_time":
-        return ResetTo.time(_milliseconds(value))
+        return ResetTo.time(parse_moment(value))
     if way == "shift":
         return ResetTo.shift(value)
     if way == "to_offset":
@@ -217,7 +217,7 @@ def _reset_to(way: str, value: Any, partitions: list[str | TopicPartition]) -> R
     return {"to_earliest": ResetTo.earliest, "to_latest": ResetTo.latest, "to_current": ResetTo.current}[way]()
 
 
-def _milliseconds(text: str) -> int:
+def parse_moment(text: str) -> int:
     if text.isdecimal():
         return int(text)
     try:

@@ -19,6 +19,7 @@ VERBS = {
     "groups": ("aiokwire.cli.groups", "List, describe, reset and delete consumer groups."),
     "produce": ("aiokwire.cli.produce", "Send lines, files or JSON lines to a topic."),
     "consume": ("aiokwire.cli.consume", "Print a topic's records."),
+    "dlq": ("aiokwire.cli.dlq", "List, show, replay and drop dead letters."),
     "acls": ("aiokwire.cli.acls", "List, add and remove ACLs: who may do what."),
     "users": ("aiokwire.cli.users", "List, add and remove users that log in with SCRAM."),
     "quotas": ("aiokwire.cli.quotas", "List, set and remove quotas of users, client ids and addresses."),

@@ -14,6 +14,7 @@ from aiokwire.cluster.config import ClientConfig, ClientOptions
 from aiokwire.cluster.coordinators import CoordinatorKind
 from aiokwire.cluster.fetch import Fetched
 from aiokwire.cluster.fetch_request import new_fetch_request
+from aiokwire.cluster.leaders import Answers, ask_leaders
 from aiokwire.cluster.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -40,6 +41,7 @@ __all__ = [
     "LATEST",
     "LATEST_TIERED",
     "MAX_TIMESTAMP",
+    "Answers",
     "Broker",
     "Client",
     "ClientConfig",
@@ -59,6 +61,7 @@ __all__ = [
     "Topic",
     "Unclosed",
     "ask_leader",
+    "ask_leaders",
     "failure_level",
     "list_offsets",
     "new_fetch_request",

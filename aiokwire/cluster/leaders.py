@@ -1,6 +1,6 @@
 """Sends one request to each leader of many partitions and retries until each has a response.
 
-Used by `list_offsets` and `fetch`.
+Used by `list_offsets`, `fetch` and the admin client.
 """
 
 from __future__ import annotations

@@ -22,8 +22,16 @@ from aiokwire._lazy import lazy_names
 if TYPE_CHECKING:
     from aiokwire.worker.config import WorkerConfig as WorkerConfig
     from aiokwire.worker.context import Context as Context
-    from aiokwire.worker.dead_letters import DeadLetters as DeadLetters
+    from aiokwire.worker.completed_offsets import OffsetRange as OffsetRange
+    from aiokwire.worker.dead_letters import (
+        DeadLetters as DeadLetters,
+        LetterHeader as LetterHeader,
+        Origin as Origin,
+        parsed_origin as parsed_origin,
+        without_error_headers as without_error_headers,
+    )
     from aiokwire.worker.handlers import Handler as Handler, HandlerRegistry as HandlerRegistry
+    from aiokwire.worker.offset_metadata import decode_ranges as decode_ranges, encode_ranges as encode_ranges
     from aiokwire.worker.outcomes import (
         DeadLetter as DeadLetter,
         Retry as Retry,
@@ -38,8 +46,10 @@ else:
         {
             "worker.config": "WorkerConfig",
             "worker.context": "Context",
-            "worker.dead_letters": "DeadLetters",
+            "worker.completed_offsets": "OffsetRange",
+            "worker.dead_letters": "DeadLetters LetterHeader Origin parsed_origin without_error_headers",
             "worker.handlers": "Handler HandlerRegistry",
+            "worker.offset_metadata": "decode_ranges encode_ranges",
             "worker.outcomes": "DeadLetter Retry RetryPolicy Skip",
             "worker.signatures": "Key",
             "worker.worker": "Worker",

@@ -6,6 +6,7 @@ values are strings; so are all of these.
 
 from __future__ import annotations
 
+import enum
 import logging
 import re
 import traceback
@@ -25,24 +26,27 @@ logger = logging.getLogger("aiokwire.worker")
 
 DEFAULT_TOPIC: Final = "{topic}.dlq"
 
-TOPIC: Final = "__connect.errors.topic"
-PARTITION: Final = "__connect.errors.partition"
-OFFSET: Final = "__connect.errors.offset"
-STAGE: Final = "__connect.errors.stage"
-EXCEPTION: Final = "__connect.errors.exception.class.name"
-MESSAGE: Final = "__connect.errors.exception.message"
-STACKTRACE: Final = "__connect.errors.exception.stacktrace"
-TIMESTAMP: Final = "aiokwire.errors.timestamp"
-HANDLER: Final = "aiokwire.errors.handler"
-ATTEMPTS: Final = "aiokwire.errors.attempts"
-GROUP: Final = "aiokwire.errors.group"
-# Milliseconds since the epoch before which a record of a retry topic is not handled.
-RETRY_NOT_BEFORE: Final = "aiokwire.retry.not-before"
-# The headers of a dead letter; those of an earlier failure are replaced.
-NAMES: Final = frozenset(
-    {TOPIC, PARTITION, OFFSET, STAGE, EXCEPTION, MESSAGE, STACKTRACE, TIMESTAMP, HANDLER, ATTEMPTS, GROUP}
-    | {RETRY_NOT_BEFORE}
-)
+
+class LetterHeader(enum.StrEnum):
+    """The names of the headers of a dead letter."""
+
+    TOPIC = "__connect.errors.topic"
+    PARTITION = "__connect.errors.partition"
+    OFFSET = "__connect.errors.offset"
+    STAGE = "__connect.errors.stage"
+    EXCEPTION = "__connect.errors.exception.class.name"
+    MESSAGE = "__connect.errors.exception.message"
+    STACKTRACE = "__connect.errors.exception.stacktrace"
+    TIMESTAMP = "aiokwire.errors.timestamp"
+    HANDLER = "aiokwire.errors.handler"
+    ATTEMPTS = "aiokwire.errors.attempts"
+    GROUP = "aiokwire.errors.group"
+    # Milliseconds since the epoch before which a record of a retry topic is not handled.
+    NOT_BEFORE = "aiokwire.retry.not-before"
+
+
+# The headers that an earlier failure may have left.
+NAMES: Final = frozenset(LetterHeader)
 # Connect's names for the stage at which a record failed.
 STAGE_DECODING: Final = "VALUE_CONVERTER"
 STAGE_HANDLING: Final = "TASK_PUT"
@@ -116,7 +120,9 @@ class DeadLetters:
         except RecordRejected as rejection:
             if rejection.code not in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
                 raise
-            shorter = [(name, value) for name, value in headers if name not in (STACKTRACE, MESSAGE)]
+            shorter = [
+                (name, value) for name, value in headers if name not in (LetterHeader.STACKTRACE, LetterHeader.MESSAGE)
+            ]
             metadata = await self._producer.send(topic, record.value, record.key, headers=shorter)
         logger.warning(
             "%s at offset %d: handler %s failed after %d attempt(s), the record is now in %s at offset %d: %s",
@@ -149,7 +155,7 @@ def checked_template(topic: object, group_id: str | None = None) -> str:
 def origin_of(record: ConsumerRecord[bytes, bytes]) -> Origin:
     """Return where a record was first read: its own place, or that in the headers of a retry."""
     headers = dict(record.headers)
-    if RETRY_NOT_BEFORE in headers:
+    if LetterHeader.NOT_BEFORE in headers:
         found = parsed_origin(headers)
         if found is not None:
             return found
@@ -160,9 +166,9 @@ def parsed_origin(headers: Mapping[str, bytes | None]) -> Origin | None:
     """Return the origin in the headers of a dead letter, also of one that Connect wrote; None if
     they are incomplete. The timestamp is -1 if it is unknown."""
     try:
-        topic = (headers[TOPIC] or b"").decode()
-        partition, offset = int(headers[PARTITION] or b""), int(headers[OFFSET] or b"")
-        timestamp = int(headers.get(TIMESTAMP) or b"-1")
+        topic = (headers[LetterHeader.TOPIC] or b"").decode()
+        partition, offset = int(headers[LetterHeader.PARTITION] or b""), int(headers[LetterHeader.OFFSET] or b"")
+        timestamp = int(headers.get(LetterHeader.TIMESTAMP) or b"-1")
     except (KeyError, ValueError):
         return None
     return Origin(topic, partition, offset, timestamp) if topic else None
@@ -182,19 +188,19 @@ def error_headers(
     """
     origin = origin_of(record)
     added = {
-        TOPIC: origin.topic,
-        PARTITION: origin.partition,
-        OFFSET: origin.offset,
-        TIMESTAMP: origin.timestamp,
-        STAGE: STAGE_DECODING if isinstance(error, DeserializationError) else STAGE_HANDLING,
-        HANDLER: handler,
-        ATTEMPTS: attempts,
-        EXCEPTION: class_name(error),
-        MESSAGE: _shortened(_message(error), MESSAGE_LIMIT),
-        STACKTRACE: _shortened(_stacktrace(error), STACKTRACE_LIMIT, keep_end=True),
+        LetterHeader.TOPIC: origin.topic,
+        LetterHeader.PARTITION: origin.partition,
+        LetterHeader.OFFSET: origin.offset,
+        LetterHeader.TIMESTAMP: origin.timestamp,
+        LetterHeader.STAGE: STAGE_DECODING if isinstance(error, DeserializationError) else STAGE_HANDLING,
+        LetterHeader.HANDLER: handler,
+        LetterHeader.ATTEMPTS: attempts,
+        LetterHeader.EXCEPTION: class_name(error),
+        LetterHeader.MESSAGE: _shortened(_message(error), MESSAGE_LIMIT),
+        LetterHeader.STACKTRACE: _shortened(_stacktrace(error), STACKTRACE_LIMIT, keep_end=True),
     }
     if group_id is not None:
-        added[GROUP] = group_id
+        added[LetterHeader.GROUP] = group_id
     return without_error_headers(record.headers) + [(name, _encoded(str(value))) for name, value in added.items()]
 
 

@@ -27,6 +27,7 @@ from aiokwire.errors import (
     InvalidRequestError,
 )
 from aiokwire.producer import Producer
+from aiokwire.protocol import ApiKey
 from aiokwire.types import TopicPartition
 
 
@@ -176,6 +177,25 @@ async def test_the_cluster_is_described(broker: Broker, admin: Admin) -> None:
     assert cluster.cluster_id
     assert cluster.controller_id in [one.node_id for one in cluster.brokers]
     assert [f"{one.host}:{one.port}" for one in cluster.brokers] == [broker.bootstrap_servers]
+
+
+async def test_records_before_an_offset_are_deleted(broker: Broker, admin: Admin) -> None:
+    async with Producer(broker.bootstrap_servers) as producer:
+        for partition in (0, 1, 1, 1):
+            await producer.send("orders", b"x", partition=partition)
+    first, second, empty = (TopicPartition("orders", number) for number in range(3))
+    moved = broker.faults.on(ApiKey.DELETE_RECORDS).error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert await admin.delete_records({first: -1, second: 2, empty: 0}) == {first: 1, second: 2, empty: 0}
+    assert moved.hits == 1, "it asks again"
+    assert await admin.delete_records({second: 1}) == {second: 2}
+    assert [(record.partition, record.offset) for record in broker.records("orders")] == [(1, 2)]
+
+
+async def test_records_beyond_the_end_cannot_be_deleted(broker: Broker, admin: Admin) -> None:
+    with pytest.raises(InvalidArgument, match=r"orders\[0\]: the offset must be at least 0, or -1 for the end, not -2"):
+        await admin.delete_records({TopicPartition("orders", 0): -2})
+    with pytest.raises(InvalidRequestError, match=r"DeleteRecords of orders\[0\] from .*OFFSET_OUT_OF_RANGE"):
+        await admin.delete_records({TopicPartition("orders", 0): 5})
 
 
 async def test_offsets_are_listed_by_time_and_by_constant(broker: Broker, admin: Admin) -> None:

@@ -19,8 +19,8 @@ from aiokwire.worker import DeadLetters
 from aiokwire.worker.dead_letters import (
     MESSAGE_LIMIT,
     NAMES,
-    RETRY_NOT_BEFORE,
     STACKTRACE_LIMIT,
+    LetterHeader,
     Origin,
     class_name,
     error_headers,
@@ -144,7 +144,7 @@ def test_the_headers_of_an_earlier_failure_are_replaced() -> None:
     )
     second = error_headers(first, LookupError("2"), attempts=2, handler="b", group_id=None)
     names = [name for name, _ in second]
-    assert names == ["trace", "trace", *sorted(NAMES - {RETRY_NOT_BEFORE, "aiokwire.errors.group"}, key=names.index)]
+    assert names == ["trace", "trace", *sorted(NAMES - {LetterHeader.NOT_BEFORE, LetterHeader.GROUP}, key=names.index)]
     assert dict(second)["aiokwire.errors.handler"] == b"b"
     assert without_error_headers(second) == list(RECORD.headers)
 
@@ -189,7 +189,7 @@ def test_errors_of_any_kind_have_a_class_and_a_message() -> None:
 def test_the_origin_of_a_retried_record_is_in_its_headers() -> None:
     headers = error_headers(RECORD, ValueError("x"), attempts=1, handler="paid", group_id=None)
     replayed = Record("orders", 1, 77, 5000, headers=headers)
-    retried = Record("billing.orders.retry.5s", 0, 8, 5000, headers=[*headers, (RETRY_NOT_BEFORE, b"6000")])
+    retried = Record("billing.orders.retry.5s", 0, 8, 5000, headers=[*headers, (LetterHeader.NOT_BEFORE, b"6000")])
     assert origin_of(RECORD) == Origin("orders", 3, 42, 1000)
     assert origin_of(replayed) == Origin("orders", 1, 77, 5000), "a replayed record has a place of its own"
     assert origin_of(retried) == Origin("orders", 3, 42, 1000)
