@@ -123,7 +123,7 @@ def _moment(_ctx: click.Context, _param: click.Parameter, text: str | None) -> i
 
 @asynccontextmanager
 async def reader_of(bootstrap: str) -> AsyncIterator[Consumer[bytes, bytes]]:
-    """Open a consumer without a group for dead letters; those of aborted transactions are hidden."""
+    """Open a consumer of dead letters, without a group; hides those of aborted transactions."""
     from aiokwire import Consumer
 
     options: dict[str, Any] = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
