@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
@@ -25,6 +24,7 @@ from aiokwire.errors import (
     TransactionFailed,
     UnsupportedVersion,
 )
+from aiokwire.log_fields import get_logger
 from aiokwire.producer import Producer, Transaction
 
 K = TypeVar("K")
@@ -33,7 +33,7 @@ Handler = Callable[[list[ConsumerRecord[K, V]], Transaction], Awaitable[object]]
 
 __all__ = ["Handler", "is_worth_repeating", "transform"]
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 # Errors that a repetition would meet again.
 _LASTING = (RecordRejected, AuthorizationError, UnsupportedVersion)

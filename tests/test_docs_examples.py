@@ -55,6 +55,10 @@ PRINTED = {
         (r"RebalanceEnded", r"orders\[\d\] b'book'", r"orders\[\d\] b'lamp'"),
         (r"b'BOOK'", r"b'PEN'", r"b'LAMP'"),
     ),
+    "logging.md": (
+        (r'"client_id": "billing-1", "event": "group \'billing\': joined generation 1', r'"group_id": "billing"'),
+        (r'"text": "no connection", "node_id": 1',),
+    ),
     "tracing.md": (
         (r"send orders <- root", r"send invoices <- process orders", r"process orders <- send orders"),
         (r"in the sender's trace: 14576827793038113322513871894673895836",),

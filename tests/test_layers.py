@@ -18,7 +18,7 @@ ROOT = pathlib.Path(aiokwire.__file__).parent
 # The packages that each package may import, besides itself and the root modules.
 ROOT_MODULES = {
     "_lazy", "_text", "_version", "backoff", "clock", "config", "error_codes", "errors", "events", "hooks",
-    "loop_timer", "machine", "metrics", "option_advice", "threads", "types", "units", "watchdog",
+    "log_fields", "loop_timer", "machine", "metrics", "option_advice", "threads", "types", "units", "watchdog",
 }  # fmt: skip
 MAY_IMPORT = {
     "protocol": set(),
@@ -60,6 +60,7 @@ ROOT_MAY_IMPORT = {
     "machine": {"errors"},
     "types": {"_text", "errors"},
     "hooks": {"types"},
+    "log_fields": {"errors", "types"},
     "metrics": {"errors"},
     "units": set(),
 }

@@ -66,7 +66,11 @@ def _calls(tree: ast.AST, place: str, errors: frozenset[str]) -> Iterator[Messag
         if not isinstance(node, ast.Call):
             continue
         name = _name(node.func)
-        if name in LEVELS and isinstance(node.func, ast.Attribute) and _name(node.func.value) in {"logger", "log"}:
+        if (
+            name in LEVELS
+            and isinstance(node.func, ast.Attribute)
+            and _name(node.func.value) in {"logger", "log", "_log"}
+        ):
             yield from _texts(node.args[:2], place, "log")
         elif name in errors:
             yield from _texts(node.args, place, "error")

@@ -6,7 +6,6 @@ attempt resolves the host names again.
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -24,6 +23,7 @@ from aiokwire.errors import (
     RetriableError,
     error_for,
 )
+from aiokwire.log_fields import get_logger
 from aiokwire.net import Address, Connection, Race
 from aiokwire.protocol.messages import metadata
 
@@ -34,7 +34,7 @@ REPORT_INTERVAL: Final = 10.0
 # The shortest timeout of an attempt (seconds), even near the deadline: its error has to name the cause.
 SHORTEST_ATTEMPT: Final = 1.0
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 async def ask_metadata(
@@ -162,6 +162,7 @@ class Search:
         self._backoff = backoff
         self._pause = pause
         self._client_id = client_id
+        self._log = logger.bound(client_id=client_id)
         self._report_at = -math.inf  # the loop's clock: when the next line may be logged; at first at once
 
     async def run(self, topics: Collection[str] | None, timeout: float) -> tuple[Connection, metadata.MetadataResponse]:
@@ -198,7 +199,7 @@ class Search:
             self._report_at = now + REPORT_INTERVAL
             if is_first and error.is_logged:
                 return
-            logger.warning(
+            self._log.warning(
                 "client %r: no broker answers yet, retrying for %.0f s more (bootstrap_timeout_ms): %s",
                 self._client_id,
                 deadline - now,

@@ -34,6 +34,7 @@ from aiokwire.cluster.unclosed import Owner, Unclosed
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError
 from aiokwire.hooks import Hooks
+from aiokwire.log_fields import get_logger
 from aiokwire.metrics import Metric, Sample
 from aiokwire.net import Address, ApiVersions, Connection, Race
 from aiokwire.protocol import Request, Response
@@ -47,7 +48,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 AnswerT = TypeVar("AnswerT")
 Args = TypeVarTuple("Args")
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 # The default timeout of `close` (seconds), in which sockets write the bytes that they still hold.
 CLOSE_TIMEOUT: Final = 5.0

@@ -23,10 +23,11 @@ from aiokwire.cluster.snapshot import NO_LEADER, PERMANENT, Broker, Cluster, Lea
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthenticationFailed, KafkaError, RequestTimedOut, error_for
 from aiokwire.hooks import Hooks
+from aiokwire.log_fields import get_logger
 from aiokwire.protocol.messages import metadata
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 # A wait for an unknown topic that is shorter (seconds) is not logged: the caller reports the outcome.
 WORTH_A_LINE: Final = 2.0
@@ -43,6 +44,7 @@ class Metadata:
         self.last_error: KafkaError | None = None  # of the last refresh; None when it ended well
         self.updated_at: float | None = None  # the loop's clock, when the last good answer came
         self._config = config
+        self._log = logger.bound(client_id=config.client_id)
         self._ask = ask
         self._hooks = hooks
         self._schedule = RefreshSchedule(
@@ -195,7 +197,8 @@ class Metadata:
 
     def _log_unknown(self, name: str, deadline: Deadline) -> None:
         """Log an unknown topic at once: its name may be misspelled."""
-        logger.warning("topic %r does not exist yet; waiting up to %.1f s for it", name, deadline.remaining)
+        text = "topic %r does not exist yet; waiting up to %.1f s for it"
+        self._log.warning(text, name, deadline.remaining, extra={"topic": name})
 
     def _not_there(self, name: str, deadline: Deadline) -> KafkaError:
         topic = self.cluster.topics.get(name)
@@ -261,7 +264,7 @@ class Metadata:
         except KafkaError as error:  # also for an implausible response
             if self.last_error is None or type(error) is not type(self.last_error):
                 level = failure_level(error, logging.WARNING)
-                logger.log(level, "the metadata could not be refreshed, retrying with backoff: %s", error)
+                self._log.log(level, "the metadata could not be refreshed, retrying with backoff: %s", error)
             self.last_error = error.with_traceback(None)
             self._schedule.failed(anyio.current_time())
             self._wake()
@@ -327,7 +330,7 @@ class Metadata:
             try:
                 self._hooks.on_metadata(cluster.version, len(cluster.brokers), len(cluster.topics))
             except Exception:
-                logger.exception("hook on_metadata of %r raised", self._hooks)
+                self._log.exception("hook on_metadata of %r raised", self._hooks)
         for listener in list(self._listeners):
             listener(cluster)
 

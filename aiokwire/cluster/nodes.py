@@ -27,6 +27,7 @@ from aiokwire.errors import (
     RequestTimedOut,
 )
 from aiokwire.hooks import Hooks
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.net import Address, Connection, NetworkCounts
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 Args = TypeVarTuple("Args")
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 MAIN = "main"
 COORDINATOR = "coordinator"
@@ -155,6 +156,7 @@ class Nodes:
         security: ClientSecurity | None = None,
     ) -> None:
         self._config = config
+        self._log = logger.bound(client_id=config.client_id)
         self._connection_config = config.connection
         self._spawn = spawn
         self._rng = rng
@@ -177,7 +179,12 @@ class Nodes:
         before, self._addresses = self._addresses, known
         for node_id in self._outages.keys() - known.keys():
             del self._outages[node_id]
-            logger.info("client %r: unreachable node %d left the cluster", self._config.client_id, node_id)
+            self._log.info(
+                "client %r: unreachable node %d left the cluster",
+                self._config.client_id,
+                node_id,
+                extra={"node_id": node_id},
+            )
         for (node_id, lane), slot in list(self._slots.items()):
             if slot.settled is not None:
                 continue  # checked again when the attempt ends
@@ -278,7 +285,7 @@ class Nodes:
             slot.unanswered += 1
             if slot.unanswered == UNANSWERED_LOGGED:
                 text = "client %r: %s closed %d connections in a row without a response, reconnecting with backoff: %s"
-                logger.warning(text, self._config.client_id, lost.who, slot.unanswered, lost.error)
+                self._log_of(lost).warning(text, self._config.client_id, lost.who, slot.unanswered, lost.error)
         else:
             slot.failures = slot.unanswered = 0
             slot.backoff.reset()
@@ -360,19 +367,19 @@ class Nodes:
         """
         is_refusal = isinstance(error, AuthenticationFailed)
         if connection.node_id in self._outages or connection.node_id is None or (is_refusal and self._refused_by):
-            logger.debug("still no connection to %s: %s", connection.who, error)
+            self._log.debug("still no connection to %s: %s", connection.who, error)
             return
         self._outages[connection.node_id] = anyio.current_time()
         if is_refusal:
             self._refused_by = connection.who
-            logger.error(
+            self._log_of(connection).error(
                 "client %r: requests fail until this is corrected; later requests try again, with backoff, using the "
                 "current credentials and certificates: %s",
                 self._config.client_id,
                 error,
             )
             return
-        logger.warning(
+        self._log_of(connection).warning(
             "client %r: no connection to %s, reconnecting with backoff: %s",
             self._config.client_id,
             connection.who,
@@ -384,7 +391,11 @@ class Nodes:
         since = None if connection.node_id is None else self._outages.pop(connection.node_id, None)
         if since is not None:
             elapsed = anyio.current_time() - since
-            logger.info("client %r: reconnected to %s after %.1f s", self._config.client_id, connection.who, elapsed)
+            text = "client %r: reconnected to %s after %.1f s"
+            self._log_of(connection).info(text, self._config.client_id, connection.who, elapsed)
+
+    def _log_of(self, connection: Connection) -> FieldLogger:
+        return self._log.bound(node_id=connection.node_id, address=str(connection.address))
 
     def _setup_timeout(self, slot: Slot) -> float:
         """Return an attempt's timeout: grows with consecutive failures, with jitter (KIP-601)."""
@@ -534,7 +545,7 @@ class Nodes:
                 if connection is None or connection.in_flight:
                     continue
                 if now - connection.last_used >= limit:
-                    logger.debug("closing %s, %s: idle for %.0f s", connection.who, lane, now - connection.last_used)
+                    self._log.debug("closing %s, %s: idle for %.0f s", connection.who, lane, now - connection.last_used)
                     self._drop(node_id, lane, slot)
                 else:
                     oldest = min(oldest, connection.last_used)

@@ -8,7 +8,6 @@ the task group, and the calls only signal it.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVarTuple
 
@@ -16,10 +15,11 @@ import anyio
 import anyio.abc
 
 from aiokwire.errors import ClosedError
+from aiokwire.log_fields import get_logger
 
 Args = TypeVarTuple("Args")
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 class Supervisor:

@@ -19,13 +19,14 @@ from aiokwire.consumer.subscription import Subscription
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ClosedError, CommitFailed, KafkaError
 from aiokwire.group import CurrentMembership, GroupOffsets, Membership
+from aiokwire.log_fields import get_logger
 from aiokwire.metrics import type_of
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 # The coordinator refuses commits of a member that is no longer in its generation with these.
 GONE: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -63,6 +64,7 @@ class Commits:
     ) -> None:
         self._client = client
         self._config = config
+        self._log = logger.bound(client_id=config.client_id, group_id=config.group_id)
         self._offsets = offsets
         self._subscription = subscription
         self._processed = processed
@@ -118,7 +120,7 @@ class Commits:
         """See `Consumer.group_metadata`."""
         member = self._membership.member
         if self._automatic and member is not None:
-            logger.info("group %r: automatic commit is off: transactions commit the offsets", self._offsets.group_id)
+            self._log.info("group %r: automatic commit is off: transactions commit the offsets", self._offsets.group_id)
         self._automatic = False
         if self._automatic_commit is not None:
             self._automatic_commit.cancel()  # a retry could overwrite the transaction's offsets
@@ -191,7 +193,7 @@ class Commits:
             level = logging.INFO if isinstance(error, CommitFailed) else logging.WARNING
             if not is_last:  # the next commit covers the same offsets
                 level = failure_level(error, level)
-            logger.log(level, "an automatic commit failed: %s", error)
+            self._log.log(level, "an automatic commit failed: %s", error)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the state of partitions that are no longer assigned."""

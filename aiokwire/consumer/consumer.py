@@ -7,7 +7,6 @@ Parts: `Subscription` (assigned partitions), `PositionUpdater` (positions and le
 
 from __future__ import annotations
 
-import logging
 import random
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -39,6 +38,7 @@ from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut, Stale
 from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.group import MEMBER_METRICS, GroupOffsets, MemberStatus, member_samples
 from aiokwire.hooks import Hooks, hooks_for
+from aiokwire.log_fields import get_logger
 from aiokwire.metrics import DURATION, Metric, Sample
 from aiokwire.records import columns_to_arrow, need_arrow
 from aiokwire.types import BrokerPattern, K, TopicPartition, V
@@ -46,7 +46,7 @@ from aiokwire.types import BrokerPattern, K, TopicPartition, V
 if TYPE_CHECKING:
     import pyarrow
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 # How long (seconds) a start waits for a topic that does not exist: a broker that has just started may not know it yet.
 TOPIC_WAIT: Final = 1.0

@@ -7,7 +7,6 @@ a time; the order of the records is kept.
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from types import CoroutineType
 from typing import Any, Final, Literal, NamedTuple, TypeVar
@@ -15,9 +14,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 import anyio
 
 from aiokwire.errors import ConfigurationError, KafkaError
+from aiokwire.log_fields import get_logger
 from aiokwire.records import DeserializedRecord, Record
 
-logger = logging.getLogger("aiokwire.consumer")
+logger = get_logger("aiokwire.consumer")
 
 # Records of one batch that async deserializers process concurrently.
 CONCURRENCY: Final = 16

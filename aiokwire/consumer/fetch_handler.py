@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -18,11 +17,12 @@ from aiokwire.consumer.offset_reset import error_without_policy
 from aiokwire.consumer.positions import SHUN_SECONDS, PartitionState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord, KafkaError, RecordRejected
+from aiokwire.log_fields import get_logger
 from aiokwire.protocol.messages import fetch
 from aiokwire.records import read_batches, select_visible
 from aiokwire.types import IsolationLevel, OffsetReset
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 class RespondingNode(NamedTuple):
@@ -49,6 +49,7 @@ class FetchHandler:
         """`on_reset`: a partition needs a position lookup; `on_source`: another node serves it."""
         self._client = client
         self._config = config
+        self._log = logger.bound(client_id=config.client_id, group_id=config.group_id)
         self._isolation = config.isolation
         self._buffer = buffer
         self._hooks = hooks
@@ -161,7 +162,8 @@ class FetchHandler:
         now = asyncio.get_running_loop().time()
         if state.source.can_prefer(node_id, now):
             state.source.prefer(node_id, now + self._config.metadata_max_age)
-            logger.info("%s: fetching from node %d, which is closer than the leader", state.tp, node_id)
+            text = "%s: fetching from node %d, which is closer than the leader"
+            self._log.info(text, state.tp, node_id, extra={"node_id": node_id})
             self._on_source()
 
     def _on_refused_by_replica(self, answer: Answer, node: RespondingNode) -> None:
@@ -177,7 +179,8 @@ class FetchHandler:
         for state in states:
             if state.source.replica == node_id:
                 state.source.shun_replicas(now + SHUN_SECONDS)
-                logger.info("%s: reading from the leader again instead of node %d: %s", state.tp, node_id, reason)
+                text = "%s: reading from the leader again instead of node %d: %s"
+                self._log.info(text, state.tp, node_id, reason, extra={"node_id": node_id})
                 self._on_source()
 
     def _on_out_of_range(self, answer: Answer, who: str) -> None:
@@ -204,4 +207,4 @@ class FetchHandler:
         backoff = state.attempt.backoff or self._client.new_backoff()
         delay = state.attempt.retry_after(backoff, str(reason), asyncio.get_running_loop().time())
         text = "%s: attempt %d failed, retrying in %.3f s: %s"
-        logger.log(retry_level(reason, backoff), text, state.tp, backoff.attempts, delay, reason)
+        self._log.log(retry_level(reason, backoff), text, state.tp, backoff.attempts, delay, reason)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Mapping
 from typing import Final, Self
 
@@ -38,12 +37,13 @@ from aiokwire.consumer.positions import PartitionState, rack_for
 from aiokwire.consumer.reader import Reader
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError, RequestTimedOut, error_for, is_transient
+from aiokwire.log_fields import get_logger
 from aiokwire.net import Connection
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import fetch
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 # A fetch counts as unanswered this long (seconds) after the broker should have sent its response.
 SLOW_RESPONSE: Final = 5.0
@@ -128,6 +128,7 @@ class Fetcher:
         self._client = client
         self._hooks = hooks
         self._config = config
+        self._log = logger.bound(client_id=config.client_id, group_id=config.group_id)
         self._isolation = config.isolation
         self._handler = handler
         self._states = states
@@ -275,7 +276,8 @@ class Fetcher:
         if is_transient(error):
             self._handler.leave_replica([asked.state for asked in plan.asked], lane.node_id, str(error))
             level = failure_level(error)
-            logger.log(level, "fetching from node %d failed, retrying in %.3f s: %s", lane.node_id, delay, error)
+            text = "fetching from node %d failed, retrying in %.3f s: %s"
+            self._log.log(level, text, lane.node_id, delay, error, extra={"node_id": lane.node_id})
             return
         # The response cannot be read, or the refusal is final: the reader raises the error.
         for asked in plan.asked:
@@ -296,7 +298,7 @@ class Fetcher:
         response = await self._ask(lane, connection, plan, request, version)
         lane.session = session_after(session, turn, response.error_code, response.session_id)
         if response.error_code in SESSION_ERRORS and not turn.is_full:
-            logger.debug("%s: %s; starting a new session", connection.who, ErrorCode.of(response.error_code).name)
+            self._log.debug("%s: %s; starting a new session", connection.who, ErrorCode.of(response.error_code).name)
             return
         if response.error_code:
             raise error_for(response.error_code, f"Fetch from {connection.who} failed", request="Fetch")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
 
 from aiokwire.errors import InvalidArgument, KafkaError
+from aiokwire.log_fields import get_logger
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 _METHODS: Final = ("assigned", "revoked", "lost")
 

@@ -5,7 +5,6 @@ subscription --> membership (joins) --> assign, revoke, lose --> partitions, com
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
@@ -28,9 +27,10 @@ from aiokwire.group import (
     MemberStatus,
     metadata_refresh_interval,
 )
+from aiokwire.log_fields import get_logger
 from aiokwire.types import BrokerPattern, GroupMetadata, GroupProtocol, TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 class Pattern:
@@ -89,6 +89,7 @@ class RebalanceHandler:
         self.status = status  # of the current membership and its predecessors
         self._client = parts.client
         self._config = parts.config
+        self._log = logger.bound(client_id=parts.config.client_id, group_id=parts.config.group_id)
         self._subscription = parts.subscription
         self._reader = parts.reader
         self._fetcher = parts.fetcher
@@ -252,7 +253,7 @@ class RebalanceHandler:
 
     async def lose(self, partitions: Collection[TopicPartition]) -> None:
         """See `Host`."""
-        logger.warning("%s: lost %s", self.label, ", ".join(map(str, sorted(partitions))))
+        self._log.warning("%s: lost %s", self.label, ", ".join(map(str, sorted(partitions))))
         self._hold_back(partitions)
         await self._call_listener("lost", partitions)
         self._drop(partitions)
@@ -261,7 +262,7 @@ class RebalanceHandler:
         """See `Host`."""
         taken = self._subscription.take(sorted(partitions), self._client.cluster)
         total, added = len(self._subscription.states), ", ".join(str(state.tp) for state in taken) or "none"
-        logger.info("%s: assigned %d partition(s), added: %s", self.label, total, added)
+        self._log.info("%s: assigned %d partition(s), added: %s", self.label, total, added)
         self._client.metadata.pin(self._subscription.wanted_topics)
         if not taken:
             return

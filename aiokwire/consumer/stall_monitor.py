@@ -6,7 +6,6 @@ Delivering a record does not read the clock: a position that moved between two c
 from __future__ import annotations
 
 import dataclasses
-import logging
 from typing import Final, TypeAlias
 
 import anyio
@@ -26,8 +25,9 @@ from aiokwire.consumer.parts import ConsumerParts
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.rebalance_handler import RebalanceHandler
 from aiokwire.events import Events
+from aiokwire.log_fields import get_logger
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 # Bounds of the time between two checks (seconds), which is a tenth of `stalled_after_ms`.
 SHORTEST_PAUSE: Final = 0.1
@@ -145,6 +145,7 @@ class StallMonitor:
     def _report(self, changes: list[Change]) -> None:
         """Log changes, a line per reason; publish them; refresh metadata and lanes for stalls."""
         handler = self._rebalance_handler
+        log = logger.bound(client_id=self._parts.config.client_id, group_id=self._parts.config.group_id)
         who = f"client {self._parts.config.client_id!r}" + ("" if handler is None else f", {handler.label}")
         alike: dict[str, list[PartitionStalled | PartitionResumed]] = {}
         for event in (event for event, _, is_logged in changes if is_logged):
@@ -153,11 +154,11 @@ class StallMonitor:
         for first, *others in alike.values():
             more = f" and {len(others)} more partition(s)" if others else ""
             if isinstance(first, PartitionResumed):
-                logger.info("%s: %s%s resumed", who, first.partition, more)
+                log.info("%s: %s%s resumed", who, first.partition, more)
                 continue
             cause = first.reason.value + (f" ({first.detail})" if first.detail else "")
             text = "%s: no progress for %.0f s: %s at %s, lag %s, waits for %s%s"
-            logger.warning(
+            log.warning(
                 text, who, first.seconds, first.partition, first.position, first.lag, cause, more and f",{more}"
             )
         if any(is_published and isinstance(event, PartitionStalled) for event, is_published, _ in changes):

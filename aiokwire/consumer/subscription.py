@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -11,10 +10,11 @@ from aiokwire.cluster import Cluster
 from aiokwire.consumer.metrics import TopicCounts
 from aiokwire.consumer.positions import UNKNOWN, PartitionState
 from aiokwire.consumer.reset_policy import ResetTarget
+from aiokwire.log_fields import get_logger
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.types import OffsetReset, TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 NO_ID: Final = (b"", ZERO_UUID)
 

@@ -22,6 +22,7 @@ from aiokwire.group.heartbeats import HeartbeatScheduler, HeartbeatSource
 from aiokwire.group.membership import Host, MemberOptions
 from aiokwire.group.state_table import MemberEvent, Signals, StateTable
 from aiokwire.group.status import MemberStatus, ProtocolState
+from aiokwire.log_fields import get_logger
 from aiokwire.machine import Machine
 from aiokwire.net import ApiVersions
 from aiokwire.protocol import Request
@@ -29,7 +30,7 @@ from aiokwire.types import GroupMetadata
 
 StateT = TypeVar("StateT", bound=ProtocolState)
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 WARNED_ATTEMPT = 10  # consecutive attempts: about 6 seconds with the default backoff
 
@@ -69,6 +70,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         self.commits = CommitGate()
         self._client = client
         self._options = options
+        self._log = logger.bound(client_id=client.config.client_id, group_id=options.group_id)
         self._host = host
         self._coordinator = CoordinatorClient(client, options.group_id, status)
         self._table = table
@@ -116,7 +118,8 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
     async def leave(self, timeout: float, *, reason: str) -> None:
         """See `Membership`."""
         if self._departure is None:
-            logger.info("%s: %s is leaving: %s", self._label, printable(self._identity.member_id or "a member"), reason)
+            log = self._log.bound(member_id=self._identity.member_id or None)
+            log.info("%s: %s is leaving: %s", self._label, printable(self._identity.member_id or "a member"), reason)
             self._departure = Departure(anyio.current_time() + timeout, reason)
             if self._working is not None:
                 self._working.cancel()
@@ -190,7 +193,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
 
     def _warn_of_expiry(self) -> None:
         blocked = self._coordinator.status.blocked
-        logger.warning(
+        self._log.warning(
             "%s: no record was requested within max_poll_interval_ms=%d: leaving the group until the next read; "
             "process records in smaller steps, or raise the limit%s",
             self._label,
@@ -227,7 +230,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
             await self._coordinator.request(leave.request, version=leave.version, timeout=timeout)
         except KafkaError as error:
             level = failure_level(error)
-            logger.log(level, "%s: member %s could not leave: %s", self._label, printable(leave.member_id), error)
+            self._log.log(level, "%s: member %s could not leave: %s", self._label, printable(leave.member_id), error)
         self._unsent_leave = None
 
     async def _let_go(self) -> None:
@@ -263,7 +266,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         is_lasting = self._backoff.attempts == WARNED_ATTEMPT and level == logging.INFO
         if (is_disk_error(error) or is_lasting) and self._backoff.take_warning():
             level = logging.WARNING
-        logger.log(level, "%s, retrying in %.3f s", why, pause)
+        self._log.log(level, "%s, retrying in %.3f s", why, pause)
         await self._client.pause(pause)
 
     def _end_by(self, event: MemberEvent, code: int, request: str, message: str | None = None) -> None:
@@ -280,7 +283,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         elif event is MemberEvent.REFUSED:
             self._refusal = error
         else:
-            logger.info("%s", error)
+            self._log.info("%s", error)
 
     def _error(self, code: int, request: str, message: str | None = None) -> BrokerError:
         """Return the error for a code. `message`: the coordinator's explanation."""

@@ -23,7 +23,6 @@ which must not be assigned to others. Hence:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -34,9 +33,10 @@ from aiokwire.group.assignors import (
     RoundRobinAssignor,
 )
 from aiokwire.group.subscription_format import MemberSubscription, encode_subscription
+from aiokwire.log_fields import get_logger
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 # The user data of a member that owns partitions, for eager assignors, which have no user data.
 OWNS: Final = b"aiokwire: owns partitions"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -19,6 +18,7 @@ import anyio
 
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthenticationFailed, ClosedError, ConnectionFailed, KafkaError, error_for
+from aiokwire.log_fields import get_logger
 from aiokwire.net.handshake import ApiVersions
 from aiokwire.net.wire import Wire
 from aiokwire.protocol import ApiKey, Request, Response
@@ -29,7 +29,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 # Starts a coroutine function, with a `name`, in the task group that owns the connection.
 Spawn: TypeAlias = Callable[..., object]
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 # A session is renewed this part of its lifetime before its end: spread, so that not all connections do it at once.
 RENEW_BEFORE: Final = (0.05, 0.15)
@@ -230,6 +230,7 @@ class Renewal:
         self._timeout = timeout  # seconds for each answer
         self._who = who
         self._client_id = client_id
+        self._log = logger.bound(client_id=client_id)
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._expires_at = 0.0  # the loop's clock
@@ -284,7 +285,7 @@ class Renewal:
         if not self._has_warned:
             self._has_warned = True
             text = "client %r: no credentials to renew the session with %s, which ends in %.0f s; trying again: %s"
-            logger.warning(text, self._client_id, self._who, left, error)
+            self._log.warning(text, self._client_id, self._who, left, error)
         self._wake_at(self._loop.time() + min(max(RETRY_PAUSE, left / 4), left))
 
     async def _exchange(self, client: SaslClient, token: bytes) -> None:
@@ -304,6 +305,6 @@ class Renewal:
     def _give_up(self, error: KafkaError) -> None:
         if self._wire.error is None:  # else the connection was lost, which its owner reports
             text = "client %r: closing the connection to %s, the next one logs in: its session was not renewed: %s"
-            logger.warning(text, self._client_id, self._who, error)
+            self._log.warning(text, self._client_id, self._who, error)
             self._on_end(accepted=False)
             self._wire.fail(error)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
 import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +20,7 @@ import anyio
 from aiokwire._version import __version__
 from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError, ProtocolViolation
 from aiokwire.hooks import Hooks
+from aiokwire.log_fields import get_logger
 from aiokwire.machine import Machine
 from aiokwire.net.address import Address
 from aiokwire.net.dial import Tls, dial, resolve
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 # The weight of the newest answer in the moving average of `latency`.
 LATENCY_WEIGHT = 0.125

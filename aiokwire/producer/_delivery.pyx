@@ -17,8 +17,8 @@ from aiokwire.records._builder cimport BatchBuilder
 
 import asyncio
 import functools
-import logging
 
+from aiokwire.log_fields import get_logger
 from aiokwire.errors import DeliveryFailed
 from aiokwire.records import set_producer_state
 from aiokwire.types import RecordMetadata
@@ -37,7 +37,7 @@ cdef extern from "Python.h":
     ctypedef struct SendingType "PyTypeObject":
         PyAsyncMethods* tp_as_async
 
-logger = logging.getLogger("aiokwire.producer")
+logger = get_logger("aiokwire.producer")
 
 cdef object Future = asyncio.Future
 cdef object new_tuple = tuple.__new__
@@ -203,15 +203,16 @@ cdef class Batch:
 
     def __del__(self):
         if self.error is not None and not self.observed and self.remaining and self._is_first_report():
+            place = {"topic": self.topic, "partition": self.partition}
             key = "" if self.first_key is None else f", the first with key {self.first_key!r}"
             if self.reported is None and isinstance(self.error, DeliveryFailed):  # has the count and the place
-                logger.error("%s (their deliveries were never awaited%s)", self.error, key)
+                logger.error("%s (their deliveries were never awaited%s)", self.error, key, extra=place)
                 return
             count = self.remaining
             left = f"{count}" if self.reported is None else f"{count - len(self.reported)} of {count}"
             logger.error(
                 "%s record(s) for %s%s were not delivered, and their deliveries were never awaited: %s",
-                left, self.place, key, self.error,
+                left, self.place, key, self.error, extra=place,
             )
 
 

@@ -6,7 +6,6 @@ Senders call it with a response or a lost request, `batch_failures.py` with batc
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from aiokwire.errors import (
 )
 from aiokwire.errors import error_for as broker_error
 from aiokwire.events import Events
+from aiokwire.log_fields import get_logger
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, IN_FLIGHT, Batch
@@ -42,7 +42,7 @@ from aiokwire.types import Compression, TimestampType, TopicPartition
 if TYPE_CHECKING:
     from aiokwire.producer.transactions.driver import Transactions
 
-logger = logging.getLogger("aiokwire.producer")
+logger = get_logger("aiokwire.producer")
 
 
 def records_of(batch: Batch) -> list[Record]:
@@ -109,6 +109,7 @@ class BatchResults:
         self._accumulator = accumulator
         self._idempotence = idempotence
         self._config = config
+        self._log = logger.bound(client_id=config.client_id, transactional_id=config.transactional_id)
         self._topics = topics
         self._requeue = requeue
         self._transactions = transactions
@@ -190,7 +191,7 @@ class BatchResults:
         batch.set_last_error(error)
         backoff = self._backoff_of(partition)
         if is_disk_error(error) and backoff.take_warning():
-            logger.warning("%s; retrying", error)
+            self._log.warning("%s; retrying", error)
         now = asyncio.get_running_loop().time()
         if now >= batch.deadline:
             self.expire(partition, batch, now)
@@ -223,7 +224,7 @@ class BatchResults:
     def _split(self, partition: Partition, batch: Batch, error: BrokerError) -> None:
         if self._expired_in_flight(partition, batch):
             return
-        logger.info("%s; sending it in two halves", error)
+        self._log.info("%s; sending it in two halves", error)
         batch.set_last_error(error)
         self._counts.split()
         halves = self._accumulator.split(batch, partition, records_of(batch))

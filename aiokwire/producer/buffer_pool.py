@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import logging
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from aiokwire.errors import BufferFullError, KafkaError
+from aiokwire.log_fields import get_logger
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import Delivery, WaitingRecord
 
-logger = logging.getLogger("aiokwire.producer")
+logger = get_logger("aiokwire.producer")
 
 # topic, value, key, partition, timestamp, headers, mode
 Record: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, int]
@@ -187,7 +187,7 @@ class WaitingLine:
         lost = collections.Counter(waiting.record[0] for waiting in refused if not waiting.awaited)
         for topic, count in lost.items():
             message = "%d record(s) for %s were not sent, and their submit() was not awaited: %s"
-            logger.error(message, count, topic, error)
+            logger.error(message, count, topic, error, extra={"topic": topic})
 
     def full(self, record: Record, waited: float = 0.0) -> BufferFullError:
         """The error for a record that finds no room."""

@@ -8,7 +8,6 @@ lost is first sent again under its old number: under a new one it could become a
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from aiokwire.errors import (
     UnsupportedVersion,
     error_for,
 )
+from aiokwire.log_fields import get_logger
 from aiokwire.protocol.messages import init_producer_id
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from aiokwire.producer._partition import Partition
     from aiokwire.producer.config import ProducerConfig
 
-logger = logging.getLogger("aiokwire.producer")
+logger = get_logger("aiokwire.producer")
 
 MAX_EPOCH = 2**15 - 1
 # After these the id is requested again; corrected credentials are used by the next connection.

@@ -8,7 +8,6 @@ A program creates one and shares it between its tasks, on one event loop.
 from __future__ import annotations
 
 import dataclasses
-import logging
 import random
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
@@ -21,6 +20,7 @@ from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
 from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.hooks import Hooks, hooks_for
+from aiokwire.log_fields import get_logger
 from aiokwire.metrics import DURATION, Metric, Sample
 from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Delivery
@@ -49,7 +49,7 @@ from aiokwire.types import Headers, K, RecordMetadata, TransactionalReader, V
 if TYPE_CHECKING:
     import pyarrow as pa
 
-logger = logging.getLogger("aiokwire.producer")
+logger = get_logger("aiokwire.producer")
 
 
 @documents_options(ProducerConfig)

@@ -11,7 +11,6 @@ import asyncio
 import collections
 import dataclasses
 import functools
-import logging
 import random
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, UnsupportedVersion
+from aiokwire.log_fields import get_logger
 from aiokwire.net import Connection
 from aiokwire.producer import planning
 from aiokwire.producer._delivery import Batch
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from aiokwire.producer.scheduler import BatchScheduler
     from aiokwire.producer.topics import Hints, Topics
 
-logger = logging.getLogger("aiokwire.producer")
+logger = get_logger("aiokwire.producer")
 
 FIRST_VERSION_WITH_IDS = produce.ProduceRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
 # The first version with zstd.
@@ -274,7 +274,8 @@ class Sender:
         return True
 
     def _cannot_encode(self, partition: Partition, batch: Batch, error: Exception) -> None:
-        logger.error("a batch for %s cannot be encoded", batch.place, exc_info=error)
+        place = {"client_id": self._config.client_id, "topic": batch.topic, "partition": batch.partition}
+        logger.error("a batch for %s cannot be encoded", batch.place, exc_info=error, extra=place)
         failed = KafkaError(f"{batch.count} record(s) for {batch.place} cannot be encoded: {error!r}")
         self._results.give_up(partition, batch, failed)
 

@@ -7,15 +7,15 @@ Shaded class names (`kafkashaded.org.apache...`) are accepted. No error shows a 
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from aiokwire.errors import ConfigurationError
+from aiokwire.log_fields import get_logger
 from aiokwire.security.secret import Secret
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 _TOKEN: Final = re.compile(
     r"""\s+ | //[^\n]* | /\*.*?\*/ | (?P<text>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import logging
 import math
 import random
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import anyio
 from aiokwire.backoff import Backoff
 from aiokwire.clock import wall_ms
 from aiokwire.errors import AuthenticationFailed, ConfigurationError, ConnectionFailed
+from aiokwire.log_fields import get_logger
 from aiokwire.security.assertion import AssertionSource
 from aiokwire.security.config import SecurityConfig
 from aiokwire.security.http import HttpOptions, HttpResponse, check_url, request, shown
@@ -27,7 +27,7 @@ JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 RETRIED: Final = frozenset({408, 425, 429})  # with all of 5xx
 SHORTEST_REQUEST: Final = 0.1  # seconds, even near the caller's deadline
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 NewForm = Callable[[], tuple[dict[str, str], dict[str, str]]]
 

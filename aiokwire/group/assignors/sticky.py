@@ -7,7 +7,6 @@ Both use Java's user data, so that groups may be mixed. `balancing` computes the
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -15,10 +14,11 @@ from aiokwire.errors import ProtocolViolation
 from aiokwire.group.assignors.balancing import balance
 from aiokwire.group.assignors.base import Assignment, Members, Partitions, in_order
 from aiokwire.group.subscription_format import NO_GENERATION, MemberSubscription, by_topic
+from aiokwire.log_fields import get_logger
 from aiokwire.protocol import PlainReader, PlainWriter
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 class Memory(NamedTuple):

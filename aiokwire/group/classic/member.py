@@ -8,7 +8,6 @@ another one is chosen.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
@@ -32,6 +31,7 @@ from aiokwire.group.membership import Host, MemberOptions, metadata_refresh_inte
 from aiokwire.group.state_table import MemberEvent
 from aiokwire.group.status import MemberStatus
 from aiokwire.group.subscription_format import decode_assignment
+from aiokwire.log_fields import get_logger
 from aiokwire.protocol import Request, Response
 from aiokwire.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from aiokwire.protocol.messages.heartbeat import HeartbeatResponse
@@ -40,7 +40,7 @@ from aiokwire.types import GroupMetadata, TopicPartition
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 # The response to a join follows when all members have joined, or when the rebalance timeout is over, plus this slack.
 RESPONSE_SLACK = 5.0  # seconds (Java: JOIN_GROUP_TIMEOUT_LAPSE)
@@ -151,7 +151,7 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
         is_leader = answer.leader == answer.member_id
         yields = self._strategy.is_auto and not assignor.cooperative and bool(self._host.owned())
         if yields and not is_leader and (self._generation is None or answer.leader != self._generation.leader):
-            logger.warning(
+            self._log.warning(
                 "%s: the new leader chose the eager assignor %r: giving up this member's partitions",
                 self._label,
                 assignor.name,
@@ -171,12 +171,13 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
         self._coordinator.status.joined(len(answer.members) if is_leader else None)
         self._must_revoke = False
         self._strategy.warn_of(assignor, self._label)
-        logger.info(
+        self._log.info(
             "%s: joined generation %d as %s%s",
             self._label,
             generation.number,
             printable(self._id.current),
             " (leader)" * is_leader,
+            extra={"member_id": self._id.current},
         )
         await self._start_heartbeats()
         return MemberEvent.JOINED
@@ -307,7 +308,9 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
     async def _after_incompatibility(self, code: int) -> MemberEvent:
         """None of the offered assignors is supported by all other members."""
         if self._offered != self._strategy.assignors and self._generation is not None:
-            logger.info("%s: the group needs an eager assignor: revoking all partitions before the join", self._label)
+            self._log.info(
+                "%s: the group needs an eager assignor: revoking all partitions before the join", self._label
+            )
             self._must_revoke = True
             await self._start_heartbeats()
             return MemberEvent.INCOMPATIBLE
@@ -332,7 +335,7 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
     def on_heartbeat(self, content: BuildHeartbeat, outcome: Response | KafkaError) -> None:
         """See `HeartbeatSource`."""
         if isinstance(outcome, KafkaError):
-            logger.log(failure_level(outcome), "%s: a heartbeat failed: %s", self._label, outcome)
+            self._log.log(failure_level(outcome), "%s: a heartbeat failed: %s", self._label, outcome)
             return
         assert isinstance(outcome, HeartbeatResponse)
         event = decisions.on_heartbeat_error(outcome.error_code)

@@ -9,7 +9,6 @@ leaves.
 from __future__ import annotations
 
 import base64
-import logging
 from collections.abc import Collection
 from typing import Final
 
@@ -35,13 +34,14 @@ from aiokwire.group.member_base import LeaveRequest, MemberBase
 from aiokwire.group.membership import Host, MemberOptions
 from aiokwire.group.state_table import MemberEvent
 from aiokwire.group.status import MemberStatus
+from aiokwire.log_fields import get_logger
 from aiokwire.net import ApiVersions
 from aiokwire.protocol import Response
 from aiokwire.protocol.messages import metadata
 from aiokwire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from aiokwire.types import GroupMetadata
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 NOTHING: Parts = frozenset()
 # The pauses between lookups of the names of assigned topics (seconds).
@@ -101,7 +101,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
 
     def rejoin(self, reason: str) -> None:
         """Log only: in this protocol the coordinator decides when to rebalance."""
-        logger.info("%s: ignoring rejoin (%s): only the coordinator rebalances this group", self._label, reason)
+        self._log.info("%s: ignoring rejoin (%s): only the coordinator rebalances this group", self._label, reason)
 
     def refused(self, code: int, group: GroupMetadata) -> bool:
         """See `Membership`."""
@@ -132,7 +132,8 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
         self._backoff.reset()
         self._take(answer)
         self._acknowledge = False
-        logger.info("%s: joined as %s with epoch %d", self._label, printable(self._member_id), self._epoch)
+        log = self._log.bound(member_id=self._member_id)
+        log.info("%s: joined as %s with epoch %d", self._label, printable(self._member_id), self._epoch)
         await self._heartbeats.start(answer.heartbeat_interval_ms / 1000 or self._options.heartbeat_interval)
         if self._wanted != wanted:
             self._heartbeats.send_now()
@@ -218,7 +219,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
     def _on_failed_heartbeat(self, error: KafkaError) -> None:
         self._sent = None  # the coordinator may have received the heartbeat or not
         if is_transient(error) or isinstance(error, AuthenticationFailed):  # the session outlasts a short refusal
-            logger.log(failure_level(error), "%s: a heartbeat failed: %s", self._label, error)
+            self._log.log(failure_level(error), "%s: a heartbeat failed: %s", self._label, error)
         else:
             self.on_refused(error)
 
@@ -262,7 +263,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
     def _after_unserved(self, error: BrokerError) -> MemberEvent:
         """Handle a broker without this protocol, or a group that uses the other one."""
         if self._may_fall_back:
-            logger.info("%s: falling back to the classic protocol: %s", self._label, error)
+            self._log.info("%s: falling back to the classic protocol: %s", self._label, error)
         else:
             self._host.fail(error, final=True)
         return MemberEvent.UNSERVED
@@ -273,7 +274,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
         now = anyio.current_time()
         if self._unreleased_since is None:
             self._unreleased_since = now
-            logger.warning(
+            self._log.warning(
                 "%s; waiting up to %.0f s for that member's session to end", error, self._options.session_timeout
             )
         if now - self._unreleased_since > self._options.session_timeout:

@@ -25,6 +25,7 @@ from aiokwire.errors import (
     TransactionStateError,
 )
 from aiokwire.events import Events
+from aiokwire.log_fields import get_logger
 from aiokwire.machine import Machine
 from aiokwire.producer.events import ProducerEvent, ProducerFailed, TransactionAbortRequired
 from aiokwire.producer.idempotence import TransactionalIdentity
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
-logger = logging.getLogger("aiokwire.producer")
+logger = get_logger("aiokwire.producer")
 
 # The part of an abort's timeout in which it waits for the responses to batches in flight.
 QUIET_SHARE = 0.5
@@ -78,6 +79,7 @@ class Transactions:
         self.ended: KafkaError | None = None  # why no more batches of the present transaction are sent
         self._client = client
         self._config = config
+        self._log = logger.bound(client_id=config.client_id, transactional_id=config.transactional_id)
         self._accumulator = accumulator
         self._line = line
         self._events = events
@@ -350,7 +352,9 @@ class Transactions:
         except CoordinatorRequestFailed as failed:
             self._fail(failed.action, failed.error)
             level = logging.WARNING if failed.action is ErrorAction.FENCED else logging.ERROR
-            logger.log(level, "cannot abort the transaction; the coordinator will do so at its timeout: %s", self.ended)
+            self._log.log(
+                level, "cannot abort the transaction; the coordinator will do so at its timeout: %s", self.ended
+            )
         else:
             transaction.outcome = TransactionOutcome.ABORTED
             self._rest()
