@@ -63,7 +63,7 @@ class Worker:
         self._runtime: Runtime | None = None
         self._is_closed = False
         self._stop = anyio.Event()
-        self._start_scope = anyio.CancelScope()
+        self._start_scope: anyio.CancelScope | None = None  # while `run` starts the worker
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any], *, hooks: Hooks | None = None) -> Worker:
@@ -131,10 +131,12 @@ class Worker:
 
     async def _run_until_stopped(self) -> None:
         try:
-            with anyio.CancelScope() as self._start_scope:
+            with anyio.CancelScope() as scope:
+                self._start_scope = scope
                 if not self._stop.is_set():
                     await self.start()
-            if not self._start_scope.cancelled_caught:
+            self._start_scope = None
+            if not scope.cancelled_caught:
                 await self._until_stopped()
         finally:
             await self._close(None)
@@ -152,7 +154,8 @@ class Worker:
     def stop(self) -> None:
         """Ask `run` to stop, as SIGTERM does. Returns at once."""
         self._stop.set()
-        self._start_scope.cancel()
+        if self._start_scope is not None:
+            self._start_scope.cancel()
 
     async def _until_stopped(self) -> None:
         assert self._runtime is not None

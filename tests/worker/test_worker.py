@@ -290,3 +290,9 @@ async def test_a_start_without_a_broker_fails_and_leaves_nothing_behind() -> Non
 async def test_wrong_options_are_refused(kafka_broker: Broker, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(message)):
         new_worker(kafka_broker, **options)
+
+
+def test_a_worker_is_created_without_a_running_loop() -> None:
+    worker = Worker("localhost:9092", group_id="billing")
+    worker.add_handler(Handled(), "orders")
+    assert repr(worker) == "<Worker 'billing' new, 1 handler(s), 0 in flight>"
