@@ -32,14 +32,14 @@ class CompletedOffsets:
     Offsets that a log does not have (compaction, transaction markers) count as completed.
     """
 
-    __slots__ = ("_beyond", "_committed", "_done", "_epochs", "_in_flight", "_next", "_skips")
+    __slots__ = ("_beyond", "_committed", "_epochs", "_next", "_skips", "_unfinished")
 
     def __init__(self, committed: int = -1, finished: Iterable[OffsetRange] = ()) -> None:
         """`committed`: the committed offset, -1 if none; `finished`: the ranges beyond it that its
         metadata names, in order."""
         self._committed = committed
-        self._in_flight: deque[int] = deque()  # started, in order; its first one is unfinished
-        self._done: set[int] = set()  # those of them that are finished
+        # In order. What is finished takes no memory, however long one record holds back the commit.
+        self._unfinished: dict[int, None] = {}
         self._next = -1  # the offset after the last one that was started
         self._epochs: deque[tuple[int, int]] = deque()  # (first offset, leader epoch) of each change
         self._skips = deque(finished)  # those that were not reached yet
@@ -54,7 +54,7 @@ class CompletedOffsets:
         self._next = offset + 1
         if offset < self._beyond and self._is_finished(offset):
             return False
-        self._in_flight.append(offset)
+        self._unfinished[offset] = None
         return True
 
     def _is_finished(self, offset: int) -> bool:
@@ -64,13 +64,7 @@ class CompletedOffsets:
 
     def complete(self, offset: int) -> None:
         """Note that the record at a started offset is finished."""
-        in_flight, done = self._in_flight, self._done
-        if in_flight[0] != offset:
-            done.add(offset)
-            return
-        in_flight.popleft()
-        while done and in_flight[0] in done:
-            done.remove(in_flight.popleft())
+        del self._unfinished[offset]
 
     def reach(self, position: int) -> None:
         """Note that no record exists between the last started one and `position`."""
@@ -84,13 +78,13 @@ class CompletedOffsets:
     @property
     def in_flight(self) -> int:
         """The number of started records that are not finished."""
-        return len(self._in_flight) - len(self._done)
+        return len(self._unfinished)
 
     def committable(self) -> Progress | None:
         """Return what a commit may store now; None before the first record."""
         if self._next < 0:
             return None
-        offset = self._in_flight[0] if self._in_flight else self._next
+        offset = next(iter(self._unfinished), self._next)
         return Progress(offset, self._epoch_before(offset), tuple(self._finished_beyond(offset)))
 
     def _epoch_before(self, offset: int) -> int:
@@ -103,9 +97,7 @@ class CompletedOffsets:
     def _finished_beyond(self, offset: int) -> Iterable[OffsetRange]:
         """Yield the ranges between unfinished offsets, then those of the earlier owner."""
         after = offset
-        for unfinished in self._in_flight:
-            if unfinished in self._done:
-                continue
+        for unfinished in self._unfinished:
             if unfinished > after:
                 yield OffsetRange(after, unfinished)
             after = unfinished + 1

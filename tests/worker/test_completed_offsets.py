@@ -103,3 +103,12 @@ def test_any_order_of_completion_agrees_with_a_set_of_offsets(
     assert beyond >= {offset for offset in skipped if offset > offsets[-1]}
     assert all(a.end < b.start for a, b in itertools.pairwise(progress.ranges))
     assert completed.in_flight == len(unfinished)
+
+
+def test_a_record_that_never_finishes_costs_no_memory_for_those_behind_it() -> None:
+    completed = started(0)
+    for offset in range(1, 100_000):
+        completed.start(offset, 7)
+        completed.complete(offset)
+    assert completed.in_flight == 1
+    assert completed.committable() == Progress(0, -1, (OffsetRange(1, 100_000),))
