@@ -11,13 +11,15 @@ from aiokwire.config import described_options
 from aiokwire.consumer import ConsumerConfig
 from aiokwire.producer import ProducerConfig
 from aiokwire.security import SecurityConfig
+from aiokwire.worker import WorkerConfig
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 WIDTH = 100
 HEAD = """\
 # Options
 
-Keyword arguments of `Client`, `Admin`, `Producer` and `Consumer`, or fields of their configs.
+Keyword arguments of `Client`, `Admin`, `Producer`, `Consumer` and `Worker`, or fields of their
+configs. A worker has the options of a producer and of a consumer, too.
 `Producer(bootstrap_servers="localhost:9092", linger_ms=20)` is the same as
 `Producer(config=ProducerConfig(bootstrap_servers="localhost:9092", linger_ms=20))`. The names are
 Kafka's in snake_case. Times are in milliseconds, sizes in bytes. Numbers and booleans are accepted
@@ -33,6 +35,7 @@ def page() -> str:
     """Return the text of docs/options.md."""
     common = described_options(ClientConfig)
     security = described_options(SecurityConfig)
+    clients = [*common, *described_options(ProducerConfig), *described_options(ConsumerConfig)]
     return "\n".join(
         [
             HEAD,
@@ -40,6 +43,7 @@ def page() -> str:
             *section("TLS and SASL, every client", security),
             *section("Producer", differing(described_options(ProducerConfig), common)),
             *section("Consumer", differing(described_options(ConsumerConfig), common)),
+            *section("Worker", differing(described_options(WorkerConfig), clients)),
         ]
     )
 

@@ -68,6 +68,16 @@ PRINTED = {
         (r'sent_messages_total{.*messaging_client_id="orders-out".*} 1.0',),
         (r"messaging.client.sent.messages {message}", r"messaging.client.operation.duration s"),
     ),
+    "worker.md": (
+        (r"billed Order\(id=7, amount=19.9\) attempt 1", r"b'7: 19.90'"),
+        (
+            r"\['broken-1', 'broken-2', 'broken-3', 'early-1', 'early-2', 'forged-1', 'old-1'\]",
+            r"b'broken' b'the database is down'",
+            r"b'forged' b'the signature is wrong'",
+        ),
+        (r"\[b'book', b'lamp'\]",),
+        (r"billed book failure: None",),
+    ),
     "security.md": ((r"stored at 0", r"topic 'salaries': TOPIC_AUTHORIZATION_FAILED"),),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import functools
 import math
 import random
@@ -14,7 +15,7 @@ from aiokwire.config import INT32_MAX, documents_options, require_int, require_n
 from aiokwire.consumer import ConsumerConfig, ConsumerOptions
 from aiokwire.errors import ConfigurationError
 from aiokwire.producer import ProducerConfig, ProducerOptions
-from aiokwire.types import Guarantee, Order
+from aiokwire.types import Guarantee, OffsetReset, Order
 from aiokwire.worker.dead_letters import DEFAULT_TOPIC, checked_template
 from aiokwire.worker.offset_metadata import MAX_LENGTH
 from aiokwire.worker.outcomes import RetryPolicy
@@ -43,12 +44,12 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
     Raises: ConfigurationError: an option is out of its range, or contradicts another one.
     """
 
-    order: str | Order = Order.KEY
+    order: str | Order = "key"
     """Which records wait for each other: "partition": those of one partition; "key": those with the same key in one
     partition, where records without a key do not wait; "none". A record that is retried keeps its place."""
     concurrency: int = 64
     """The most handlers that run at a time."""
-    delivery: str | Guarantee = Guarantee.AT_LEAST_ONCE
+    delivery: str | Guarantee = "at-least-once"
     """"at-least-once": a record's offset is committed after its handler has finished, or its dead letter was
     acknowledged. "at-most-once": it is committed before its handler starts. "exactly-once": what handlers send through
     their context and the offsets are one transaction."""
@@ -77,7 +78,7 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
     offset_metadata_max_bytes: int = MAX_LENGTH
     """The longest metadata of a commit, which names the records that are finished beyond the committed offset: at most
     the broker's `offset.metadata.max.bytes`. 0: none is written, and a restart handles those records again."""
-    auto_offset_reset: Any = "earliest"
+    auto_offset_reset: str | int | datetime.datetime | datetime.timedelta | OffsetReset = "earliest"
     """As for a consumer, with another default: a new worker handles what is there."""
     enable_auto_commit: bool | str = False
     """The worker commits by itself; cannot be True."""
@@ -88,7 +89,7 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
         super().__post_init__()
         for name, kind in (("order", Order), ("delivery", Guarantee)):
             try:
-                object.__setattr__(self, name, kind.parse(getattr(self, name)))
+                kind.parse(getattr(self, name))
             except ConfigurationError as error:
                 raise ConfigurationError(f"{name} {error}") from None
         if self.group_id is None:
