@@ -19,6 +19,7 @@ from aiokwire.errors import (
     AuthenticationFailed,
     ConnectionFailed,
     KafkaError,
+    ProtocolViolation,
     RequestTimedOut,
     RetriableError,
     error_for,
@@ -31,6 +32,8 @@ from aiokwire.protocol.messages import metadata
 STAGGER: Final = 1.0
 # How often (seconds) a client that finds no broker logs that it is still trying.
 REPORT_INTERVAL: Final = 10.0
+# More than any cluster has: choosing among brokers takes time on the event loop.
+MOST_BROKERS: Final = 10_000
 # The shortest timeout of an attempt (seconds), even near the deadline: its error has to name the cause.
 SHORTEST_ATTEMPT: Final = 1.0
 
@@ -43,7 +46,8 @@ async def ask_metadata(
     """Send one request to one broker; `topics` None requests all.
 
     Raises: ConnectionFailed: the connection was lost, or the broker knows no brokers (it is just
-    starting); RequestTimedOut: no answer; BrokerError: the broker refuses.
+    starting); RequestTimedOut: no answer; BrokerError: the broker refuses; ProtocolViolation: the
+    response names more brokers than a cluster has.
     """
     version = connection.versions.pick(metadata.MetadataRequest)
     names = None if topics is None else [metadata.MetadataRequestTopic(name=name) for name in topics]
@@ -56,6 +60,11 @@ async def ask_metadata(
     if not answer.brokers:
         raise ConnectionFailed(
             f"{connection.who} returned metadata without brokers", address=str(connection.address), stage="ready"
+        )
+    if len(answer.brokers) > MOST_BROKERS:
+        raise ProtocolViolation(
+            f"{connection.who} returned metadata of {len(answer.brokers)} brokers, more than {MOST_BROKERS}: "
+            "is it a Kafka broker?"
         )
     return answer
 

@@ -179,7 +179,7 @@ class Client(Owner):
         )
         connection, answer = await search.run(self.metadata.interest(), timeout)
         self._keep(connection, answer)  # first: whatever comes, it is closed with the client
-        self.metadata.accept_first(answer)
+        await self.metadata.accept_first(answer)
 
     async def reset(self, timeout: float | None = None) -> None:
         """Undo `start`: close everything, so it can be called again. A closed client stays closed.

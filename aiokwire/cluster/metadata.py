@@ -1,7 +1,7 @@
 """The client's metadata: topics to request, refreshes, and the callers that wait for them.
 
 `Client` runs `Metadata.run` in its task group and sends the request (`ask`); other components read
-`cluster`, request a refresh, or wait for one. `snapshot.merge` and `schedule.RefreshSchedule` hold
+`cluster`, request a refresh, or wait for one. `snapshot.Merge` and `schedule.RefreshSchedule` hold
 the decisions.
 """
 
@@ -14,12 +14,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 
 from aiokwire.backoff import Backoff, Deadline
 from aiokwire.cluster.config import ClientConfig
 from aiokwire.cluster.nodes import failure_level
 from aiokwire.cluster.schedule import RefreshSchedule
-from aiokwire.cluster.snapshot import NO_LEADER, PERMANENT, Broker, Cluster, LeaderHint, merge
+from aiokwire.cluster.snapshot import PERMANENT, SLICE, Broker, Cluster, LeaderHint, Merge, Topic, is_unsettled
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthenticationFailed, KafkaError, RequestTimedOut, error_for
 from aiokwire.hooks import Hooks
@@ -56,7 +57,8 @@ class Metadata:
         self._pinned: frozenset[str] = frozenset()  # wanted until the next `pin`
         self._everything = False
         self._listeners: list[Listener] = []
-        self._hints: dict[TopicPartition, LeaderHint] = {}  # that came in this turn of the loop
+        self._hints: dict[TopicPartition, LeaderHint] = {}  # that came in this turn of the loop, or while accepting
+        self._is_accepting = False  # a response is being merged
         self._asked = anyio.Event()  # set to let `run` look at the schedule again
         self._sleeps_until = -math.inf  # when `run` looks by itself
         self._changed = anyio.Event()  # set, and replaced, when a refresh ends or the snapshot changes
@@ -81,7 +83,7 @@ class Metadata:
         before, self._pinned = self._pinned, frozenset(topics)
         for topic in self._pinned - before:
             self._ask_for_new(topic)
-            if _unsettled(self.cluster, topic, awaited=True):
+            if is_unsettled(self.cluster.topics.get(topic), awaited=True):
                 self.request_update(f"topic {topic!r} is not there yet")
 
     def _ask_for_new(self, topic: str) -> None:
@@ -260,7 +262,7 @@ class Metadata:
         number = self._schedule.start()
         try:
             answer = await self._ask(interest)
-            self._accept(answer, interest, number)
+            await self._accept(answer, interest, number)
         except KafkaError as error:  # also for an implausible response
             if self.last_error is None or type(error) is not type(self.last_error):
                 level = failure_level(error, logging.WARNING)
@@ -269,23 +271,40 @@ class Metadata:
             self._schedule.failed(anyio.current_time())
             self._wake()
 
-    def accept_first(self, answer: metadata.MetadataResponse) -> None:
+    async def accept_first(self, answer: metadata.MetadataResponse) -> None:
         """Accept the response that the client received while starting; counts as a refresh."""
-        self._accept(answer, self.interest(), self._schedule.start())
+        await self._accept(answer, self.interest(), self._schedule.start())
 
-    def _accept(self, answer: metadata.MetadataResponse, interest: Collection[str] | None, number: int) -> None:
+    async def _accept(self, answer: metadata.MetadataResponse, interest: Collection[str] | None, number: int) -> None:
+        """Adopt a response, in slices if it is large; its topics are taken out of it."""
+        self._is_accepting = True
+        try:
+            replaced = await self._adopt(answer, interest, number)
+        finally:
+            self._is_accepting = False
+            self._apply_hints()
+        while replaced:
+            del replaced[-SLICE:]
+            await anyio.lowlevel.checkpoint()
+
+    async def _adopt(
+        self, answer: metadata.MetadataResponse, interest: Collection[str] | None, number: int
+    ) -> list[Topic]:
+        """Replace the snapshot; return the topics of the last one."""
         now = anyio.current_time()
         wanted = None if interest is None else {*interest, *self._wanted, *self._pinned}
-        old = self.cluster
-        new = merge(old, answer, wanted=wanted, now=now)
+        merging = Merge(self.cluster, answer, wanted=wanted, awaited=self._pinned, now=now)
+        while not merging.advance():
+            await anyio.lowlevel.checkpoint()
+        new = merging.finish()
         self.last_error = None
         self.updated_at = now
-        changed = (new.brokers, new.topics, new.controller_id) != (old.brokers, old.topics, old.controller_id)
-        self._schedule.succeeded(number, now, changed=changed)
-        if any(_unsettled(new, name, awaited=name in self._pinned) for name in wanted or new.topics):
+        self._schedule.succeeded(number, now, changed=merging.is_changed)
+        if merging.has_unsettled:
             self._schedule.request("a topic is not settled", now)
             self._look_sooner()
         self._replace(new)
+        return merging.replaced
 
     def update_leader(
         self, tp: TopicPartition, leader_id: int, leader_epoch: int, host: str | None = None, port: int = 0
@@ -303,6 +322,8 @@ class Metadata:
             self._hints[tp] = LeaderHint(leader_id, leader_epoch, broker)
 
     def _apply_hints(self) -> None:
+        if self._is_accepting or not self._hints:  # `_accept` applies them to the snapshot that it makes
+            return
         hints, self._hints = self._hints, {}
         if self._failed is not None:
             return
@@ -337,15 +358,3 @@ class Metadata:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
-
-
-def _unsettled(cluster: Cluster, name: str, *, awaited: bool) -> bool:
-    """Whether a topic is in a passing state that asks for another look: a partition without a
-    leader, an error; one that is `awaited` is also looked for when it does not exist."""
-    topic = cluster.topics.get(name)
-    if topic is None or topic.error_code in PERMANENT:
-        return False
-    if topic.error_code:
-        # known before, or subscribed to; any other that never was is for `wait_for_topics` to ask about
-        return awaited or bool(topic.partitions)
-    return any(partition.leader == NO_LEADER for partition in topic.partitions)

@@ -1,7 +1,8 @@
 """An immutable snapshot of the cluster's metadata, replaced as a whole by `Metadata`.
 
-`merge` makes the next snapshot from the last one and a broker's response; it decides what an
-erroneous response may remove.
+`Merge` makes the next snapshot from the last one and a broker's response, in slices; it decides
+what an erroneous response may remove. Topics and partitions are in none of the garbage collector's
+lists: there may be a million, and none is in a cycle.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ProtocolViolation, error_for
 from aiokwire.net import Address
-from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol import ZERO_UUID, untrack
 from aiokwire.protocol.messages import metadata
 from aiokwire.types import TopicPartition
 
@@ -27,6 +28,8 @@ PERMANENT: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.IN
 DELETED_AFTER: Final = 15.0
 # How many partitions an answer may leave out below the highest number that it names: bounds what it can make us hold.
 MOST_MISSING: Final = 10_000
+# How many topics and partitions are merged, or released, in one turn of the loop: some milliseconds.
+SLICE: Final = 500
 
 
 class Broker(NamedTuple):
@@ -158,39 +161,101 @@ class Cluster:
         )
 
 
-def merge(old: Cluster, answer: metadata.MetadataResponse, *, wanted: Collection[str] | None, now: float) -> Cluster:
-    """Return the snapshot after a response. Keeps topics `wanted`; None: all of the response."""
-    brokers = {
-        broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers
-    }
-    topics: dict[str, Topic] = {}
-    for found in answer.topics:
-        if found.name is not None and (wanted is None or found.name in wanted):
-            topics[found.name] = _merge_topic(old.topics.get(found.name), found, now)
-    for name in wanted or ():
-        if name not in topics and name in old.topics:
-            topics[name] = old.topics[name]
-    return Cluster(
-        brokers=MappingProxyType(brokers),
-        controller_id=answer.controller_id,
-        cluster_id=answer.cluster_id if answer.cluster_id is not None else old.cluster_id,
-        topics=MappingProxyType(topics),
-        version=old.version + 1,
-    )
+class Merge:
+    """The snapshot after a response, made by calls of `advance`, then one of `finish`.
+
+    Takes the topics out of the response: each is released when it is merged.
+    """
+
+    def __init__(
+        self,
+        old: Cluster,
+        answer: metadata.MetadataResponse,
+        *,
+        wanted: Collection[str] | None,
+        awaited: Collection[str] = (),
+        now: float,
+    ) -> None:
+        """`wanted`: topics to keep; None: all of the response. `awaited`: see `is_unsettled`."""
+        self.replaced: list[Topic] = []  # of the last snapshot
+        self.is_changed = False  # a topic is not as it was
+        self.has_unsettled = False  # a topic `is_unsettled`
+        self._old = old
+        self._answer = answer
+        self._left, answer.topics = answer.topics, []
+        self._left.reverse()  # they are taken from the end
+        self._wanted = wanted
+        self._awaited = awaited
+        self._now = now
+        self._topics: dict[str, Topic] = {}
+
+    def advance(self) -> bool:
+        """Merge the next slice of topics; return whether it was the last one.
+
+        Raises: ProtocolViolation: a topic is implausible.
+        """
+        room = SLICE
+        while self._left and room > 0:
+            found = self._left.pop()
+            room -= 1 + len(found.partitions)
+            if found.name is not None and (self._wanted is None or found.name in self._wanted):
+                self._add(_merge_topic(self._old.topics.get(found.name), found, self._now))
+        return not self._left
+
+    def _add(self, topic: Topic) -> None:
+        before = self._old.topics.get(topic.name)
+        if before is not None:
+            self.replaced.append(before)
+        self.is_changed = self.is_changed or topic != before
+        self.has_unsettled = self.has_unsettled or is_unsettled(topic, awaited=topic.name in self._awaited)
+        self._topics[topic.name] = topic
+
+    def finish(self) -> Cluster:
+        """Return the snapshot, after the last slice; the last snapshot is no longer referred to."""
+        old, self._old = self._old, Cluster()
+        answer, topics = self._answer, self._topics
+        for name in self._wanted or ():
+            if name not in topics and name in old.topics:
+                topic = topics[name] = old.topics[name]
+                self.has_unsettled = self.has_unsettled or is_unsettled(topic, awaited=name in self._awaited)
+        brokers = {each.node_id: Broker(each.node_id, each.host, each.port, each.rack) for each in answer.brokers}
+        self.is_changed = (
+            self.is_changed
+            or len(topics) != len(old.topics)
+            or (brokers, answer.controller_id) != (old.brokers, old.controller_id)
+        )
+        return Cluster(
+            brokers=MappingProxyType(brokers),
+            controller_id=answer.controller_id,
+            cluster_id=answer.cluster_id if answer.cluster_id is not None else old.cluster_id,
+            topics=MappingProxyType(untrack(topics)),
+            version=old.version + 1,
+        )
+
+
+def is_unsettled(topic: Topic | None, *, awaited: bool) -> bool:
+    """Return whether a topic is in a passing state that asks for another look: a partition without
+    a leader, an error; one that is `awaited` is also looked for when it does not exist."""
+    if topic is None or topic.error_code in PERMANENT:
+        return False
+    if topic.error_code:
+        # known before, or subscribed to; any other that never was is for `wait_for_topics` to ask about
+        return awaited or bool(topic.partitions)
+    return any(partition.leader == NO_LEADER for partition in topic.partitions)
 
 
 def _merge_topic(old: Topic | None, found: metadata.MetadataResponseTopic, now: float) -> Topic:
     assert found.name is not None
     code = found.error_code
     if code in PERMANENT:
-        return Topic(found.name, error_code=code)
+        return untrack(Topic(found.name, error_code=code))
     if code:
         since = None
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             since = now if old is None or old.unknown_since is None else old.unknown_since
         if old is None or (since is not None and now - since >= DELETED_AFTER):
-            return Topic(found.name, error_code=code, unknown_since=since)
-        return old._replace(error_code=code, unknown_since=since)
+            return untrack(Topic(found.name, error_code=code, unknown_since=since))
+        return untrack(old._replace(error_code=code, unknown_since=since))
     before = {} if old is None or _is_recreated(old, found) else {known.partition: known for known in old.partitions}
     partitions = {
         each.partition_index: _merge_partition(found.name, before.get(each.partition_index), each)
@@ -202,16 +267,11 @@ def _merge_topic(old: Topic | None, found: metadata.MetadataResponseTopic, now: 
             f"a Metadata response names {len(partitions)} partitions of {found.name!r}, "
             f"with numbers from {min(partitions)} to {max(partitions)}"
         )
-    return Topic(
-        name=found.name,
-        topic_id=found.topic_id,
-        # Numbers without an answer (a broker that starts may leave some out) stay what they were.
-        partitions=tuple(
-            partitions.get(index) or before.get(index) or Partition(found.name, index, NO_LEADER)
-            for index in range(count)
-        ),
-        is_internal=found.is_internal,
+    # Numbers without an answer (a broker that starts may leave some out) stay what they were.
+    complete = tuple(
+        partitions.get(index) or before.get(index) or Partition(found.name, index, NO_LEADER) for index in range(count)
     )
+    return untrack(Topic(found.name, found.topic_id, untrack(complete), is_internal=found.is_internal))
 
 
 def _is_recreated(old: Topic, found: metadata.MetadataResponseTopic) -> bool:
@@ -224,7 +284,7 @@ def _is_recreated(old: Topic, found: metadata.MetadataResponseTopic) -> bool:
 def _merge_partition(topic: str, old: Partition | None, found: metadata.MetadataResponsePartition) -> Partition:
     if old is not None and -1 < found.leader_epoch < old.leader_epoch:
         return old  # a broker that lags behind
-    return Partition(
+    partition = Partition(
         topic,
         found.partition_index,
         found.leader_id,
@@ -234,3 +294,4 @@ def _merge_partition(topic: str, old: Partition | None, found: metadata.Metadata
         tuple(found.offline_replicas),
         found.error_code,
     )
+    return old if old is not None and old == partition else untrack(partition)

@@ -21,7 +21,7 @@ from aiokwire.net.dial import describe_os_error
 from aiokwire.net.framing import LARGE, FrameReader
 from aiokwire.net.in_flight import InFlight, InFlightQueue, Receiver
 from aiokwire.net.writing import join_small, scatters, write_scattered
-from aiokwire.protocol import Request, Response, decode_response, encode_request
+from aiokwire.protocol import Request, Response, decode_response, encode_request, release
 from aiokwire.threads import call_in_thread
 
 # Timers may fire early by this (seconds); a deadline this near counts as passed.
@@ -379,6 +379,9 @@ class Wire(asyncio.BufferedProtocol):
     def _on_decoded(self, frame: bytearray, decoded: concurrent.futures.Future[Any]) -> None:
         """Pass on a response that a thread decoded, then the frames that arrived after it."""
         self._is_decoding = False
+        entry = self._queue.oldest()
+        if decoded.exception() is None and (entry is None or entry.receiver.done()):
+            call_in_thread(partial(_release, decoded.result()), lambda _: None, name="aiokwire releasing")
         if self.error is not None:
             return
         error = decoded.exception()
@@ -463,3 +466,11 @@ def _decode_bounded(decode: Callable[..., Response], most: int) -> Response:
         return decode(max_elements=most)
     except ProtocolViolation as error:
         raise ProtocolViolation(f"{error} (receive_message_max_bytes admits {most} elements)") from None
+
+
+def _release(answer: Response) -> None:
+    """Free a large response that nobody awaits any more; in a thread."""
+    names: tuple[str, ...] = answer.__slots__
+    for name in names:
+        if isinstance(items := getattr(answer, name), list):
+            release(items)

@@ -6,7 +6,7 @@
 The messages are generated modules, one per API: `from aiokwire.protocol.messages import produce`.
 """
 
-from aiokwire.protocol._codec import CompactReader, CompactWriter, PlainReader, PlainWriter
+from aiokwire.protocol._codec import CompactReader, CompactWriter, PlainReader, PlainWriter, release, untrack
 from aiokwire.protocol.api import (
     NO_VERSION,
     ZERO_UUID,
@@ -55,5 +55,7 @@ __all__ = [
     "encode_embedded",
     "encode_request",
     "encode_response",
+    "release",
     "request_type",
+    "untrack",
 ]

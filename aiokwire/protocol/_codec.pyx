@@ -9,6 +9,7 @@ tags; a message does not see which one it was given.
 A reader checks every bound itself, before it allocates anything: lengths come from a peer.
 """
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
@@ -20,6 +21,7 @@ from aiokwire.errors import InvalidArgument, ProtocolViolation
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    void PyObject_GC_UnTrack(void*)
 
 cdef enum:
     INITIAL_CAPACITY = 256
@@ -32,6 +34,33 @@ cdef enum:
     MAX_TAGS = 1000  # of one struct; Kafka's messages have five at the most
     SLICE = 0x3FFF  # elements (a bit mask), after which a long array lets other threads run
     LARGE_COPY = 0x100000  # bytes, from which a copy lets other threads run
+
+
+@cython.auto_pickle(False)
+cdef class Untracked:
+    """The base of messages, which the garbage collector need not go through: none is in a cycle.
+
+    A response may have a million structs: going through them takes longer than a turn of a loop may.
+    """
+
+    def __cinit__(self):
+        PyObject_GC_UnTrack(<void*> self)
+
+
+def untrack(value):
+    """Take an object out of the garbage collector's lists, and return it.
+
+    For what is in no cycle, such as tuples of numbers and text, where there are very many.
+    """
+    PyObject_GC_UnTrack(<void*> value)
+    return value
+
+
+def release(list items):
+    """Empty a list whose items are in no other place, part by part: other threads run in between."""
+    while items:
+        del items[-SLICE:]
+        let_others_run()
 
 
 cdef class PlainWriter:
@@ -537,6 +566,7 @@ cdef class PlainReader:
             if index & SLICE == SLICE:
                 let_others_run()
             items.append(self.int8())
+        PyObject_GC_UnTrack(<void*> items)
         return items
 
     cdef list _int16s(self, Py_ssize_t length):
@@ -546,6 +576,7 @@ cdef class PlainReader:
             if index & SLICE == SLICE:
                 let_others_run()
             items.append(self.int16())
+        PyObject_GC_UnTrack(<void*> items)
         return items
 
     cdef list _int32s(self, Py_ssize_t length):
@@ -555,6 +586,7 @@ cdef class PlainReader:
             if index & SLICE == SLICE:
                 let_others_run()
             items.append(self.int32())
+        PyObject_GC_UnTrack(<void*> items)
         return items
 
     cdef list _int64s(self, Py_ssize_t length):
@@ -564,6 +596,7 @@ cdef class PlainReader:
             if index & SLICE == SLICE:
                 let_others_run()
             items.append(self.int64())
+        PyObject_GC_UnTrack(<void*> items)
         return items
 
     cdef list _strings(self, Py_ssize_t length):
@@ -573,6 +606,7 @@ cdef class PlainReader:
             if index & SLICE == SLICE:
                 let_others_run()
             items.append(self.string())
+        PyObject_GC_UnTrack(<void*> items)
         return items
 
     cdef list _uuids(self, Py_ssize_t length):
@@ -582,7 +616,29 @@ cdef class PlainReader:
             if index & SLICE == SLICE:
                 let_others_run()
             items.append(self.uuid())
+        PyObject_GC_UnTrack(<void*> items)
         return items
+
+    cdef list _structs(self, object kind, object version, Py_ssize_t length):
+        cdef list items = []
+        cdef Py_ssize_t index
+        decode = kind.decode
+        try:
+            for index in range(length):
+                items.append(decode(self, version))
+        except ProtocolViolation:
+            release(items)
+            raise
+        PyObject_GC_UnTrack(<void*> items)
+        return items
+
+    cpdef list structs(self, object kind, object version):
+        """An array of structs, in no list of the garbage collector."""
+        return self._structs(kind, version, self.array_length())
+
+    cpdef list nullable_structs(self, object kind, object version):
+        cdef Py_ssize_t length = self.nullable_array_length()
+        return None if length < 0 else self._structs(kind, version, length)
 
     cpdef list int8s(self):
         return self._int8s(self.array_length())

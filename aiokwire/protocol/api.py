@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Self, TypeAlias
 
 from aiokwire.errors import UnsupportedVersion
-from aiokwire.protocol._codec import CompactReader, CompactWriter, PlainReader, PlainWriter
+from aiokwire.protocol._codec import CompactReader, CompactWriter, PlainReader, PlainWriter, Untracked
 from aiokwire.protocol.api_key import ApiKey
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class VersionRange(NamedTuple):
 _SECRETS: Final = frozenset({"auth_bytes", "hmac", "salted_password"})
 
 
-class Message:  # noqa: PLW1641 - mutable, so equal ones have no common hash
+class Message(Untracked):  # noqa: PLW1641 - mutable, so equal ones have no common hash
     """A struct of the protocol. Its fields are its slots, in wire order; `unknown_tags`, if any, is
     the last one."""
 

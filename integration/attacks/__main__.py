@@ -43,7 +43,11 @@ def measure(name: str) -> list[Figure]:
     gc.collect()
     attack = BROKER_ATTACKS.get(name)
     if attack is None:
-        return uvloop.run(CLIENT_ATTACKS[name]())
+        gc.freeze()  # collections must not go through what this command has loaded
+        try:
+            return uvloop.run(CLIENT_ATTACKS[name]())
+        finally:
+            gc.unfreeze()
     return uvloop.run(target.run(attack, SETTINGS.get(name, {}), secure=name in on_logins.ATTACKS))
 
 

@@ -102,6 +102,8 @@ def _answers(kind: str, port: int) -> Answers:
         answers[ApiKey.METADATA] = _metadata(port, topics=_names(900_000))
     elif kind == "brokers":
         answers[ApiKey.METADATA] = _metadata(port, brokers=_brokers(200_000, port))
+    elif kind == "many-brokers":
+        answers[ApiKey.METADATA] = _metadata(port, brokers=_brokers(10_000, port))
     elif kind == "records":
         answers[ApiKey.FETCH] = _fetched(_tiny_batch())
     elif kind == "names":

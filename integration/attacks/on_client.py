@@ -82,7 +82,7 @@ async def _connect(broker: Hostile) -> str:
 
 
 async def huge_metadata(kind: str, most_mib: float) -> list[Figure]:
-    """V13: Metadata of 1.5 million topics, of 900,000, and of 200,000 brokers."""
+    """V13: Metadata of 1.5 million topics, of 900,000, of 200,000 brokers, and of 10,000."""
     with hostile_broker(kind) as broker:
         await _connect_once_to_warm_up()
         meter, turns = Meter(os.getpid()), Turns()
@@ -91,6 +91,21 @@ async def huge_metadata(kind: str, most_mib: float) -> list[Figure]:
             await _connect(broker)
             turns.stop()
     return [turns.figure, meter.cpu(10), meter.peak(most_mib)]
+
+
+async def all_topics() -> list[Figure]:
+    """V13e: 900,000 topics that the client follows, asked for twice."""
+    with hostile_broker("many-topics") as broker:
+        await _connect_once_to_warm_up()
+        meter, turns = Meter(os.getpid()), Turns()
+        async with anyio.create_task_group() as tasks, Client(broker.address) as client:
+            tasks.start_soon(turns.watch)
+            client.metadata.want_all()
+            for _ in range(2):
+                await client.metadata.update(60)
+            known = len(client.cluster.topics)
+            turns.stop()
+    return [turns.figure, meter.cpu(30), meter.peak(800), faults("topics missing", 900_000 - known)]
 
 
 async def _connect_once_to_warm_up() -> None:
@@ -180,5 +195,7 @@ ATTACKS: dict[str, Callable[[], Coroutine[Any, Any, list[Figure]]]] = {
     "V13b": lambda: huge_metadata("many-topics", 350),
     "V13c": lambda: huge_metadata("brokers", 150),
     "V13d": many_versions,
+    "V13e": all_topics,
+    "V13f": lambda: huge_metadata("many-brokers", 150),
     "V17": hang_up,
 }

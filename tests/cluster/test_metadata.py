@@ -8,11 +8,15 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from aiokwire.backoff import Backoff
+from aiokwire.broker import Broker
 from aiokwire.cluster import Client, ClientConfig, Cluster
+from aiokwire.cluster.bootstrap import MOST_BROKERS
 from aiokwire.cluster.metadata import Metadata
+from aiokwire.cluster.snapshot import SLICE
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
     AuthorizationError,
@@ -378,3 +382,58 @@ async def test_hooks_receive_snapshots_and_may_fail(clusters: Clusters, caplog: 
             await client.metadata.wait_for_topics(["t"])
         assert hooks.seen == (2, 1)
     assert "a hook with a fault" in caplog.text
+
+
+# --- large responses --------------------------------------------------------------------------------------------------
+
+
+def topics_led_by(leader: int, count: int, epoch: int) -> list[metadata.MetadataResponseTopic]:
+    partition = metadata.MetadataResponsePartition(leader_id=leader, leader_epoch=epoch)
+    return [metadata.MetadataResponseTopic(name=f"t{number}", partitions=[partition]) for number in range(count)]
+
+
+async def adopting(kept: Metadata, meanwhile: Callable[[], object]) -> int:
+    """Let a client adopt thousands of topics; return how many turns others had."""
+    brokers = [metadata.MetadataResponseBroker(node_id=node, host="h", port=9092) for node in (1, 2)]
+    turns = 0
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(
+            kept.accept_first, metadata.MetadataResponse(brokers=brokers, topics=topics_led_by(1, 10 * SLICE, 1))
+        )
+        version = kept.cluster.version
+        while kept.cluster.version == version:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+            if turns == 3:
+                meanwhile()
+    return turns
+
+
+async def test_other_tasks_run_while_a_large_response_is_adopted() -> None:
+    kept = Metadata(ClientConfig(**FAST), ask=never, backoff=Backoff(0.001, 0.005, rng=random.Random(1)))
+    kept.want_all()
+    for _ in range(2):
+        assert await adopting(kept, lambda: None) >= 20, "each topic and its partition count"
+    assert len(kept.cluster.topics) == 10 * SLICE
+
+
+async def never(topics: Collection[str] | None) -> metadata.MetadataResponse:
+    raise AssertionError(f"asked for {topics}")
+
+
+async def test_a_leader_that_another_response_names_meanwhile_is_kept() -> None:
+    kept = Metadata(ClientConfig(**FAST), ask=never, backoff=Backoff(0.001, 0.005, rng=random.Random(1)))
+    kept.want_all()
+    await adopting(kept, lambda: None)
+    moved = TopicPartition("t7", 0)
+    await adopting(kept, lambda: kept.update_leader(moved, 2, 5))
+    assert kept.cluster.leader(moved) == 2
+    assert kept.cluster.leader(TopicPartition("t8", 0)) == 1
+
+
+async def test_more_brokers_than_a_cluster_has_are_refused() -> None:
+    crowd = [metadata.MetadataResponseBroker(node_id=node, host="h", port=9092) for node in range(MOST_BROKERS + 1)]
+    async with Broker() as broker:
+        broker.faults.on(ApiKey.METADATA).respond(metadata.MetadataResponse(brokers=crowd))
+        with pytest.raises(ConnectionFailed, match="metadata of 10001 brokers, more than 10000"):
+            await Client(ClientConfig(bootstrap_servers=broker.bootstrap_servers)).start()

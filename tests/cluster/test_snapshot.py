@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+from collections.abc import Collection
 
 import pytest
 
 from aiokwire.cluster import Broker, Cluster
-from aiokwire.cluster.snapshot import DELETED_AFTER, LeaderHint, merge
+from aiokwire.cluster.snapshot import DELETED_AFTER, SLICE, LeaderHint, Merge
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ProtocolViolation
 from aiokwire.protocol import ZERO_UUID
@@ -41,6 +43,15 @@ def topic(
 def answer(*topics: metadata.MetadataResponseTopic, nodes: int = 3) -> metadata.MetadataResponse:
     brokers = [metadata.MetadataResponseBroker(node_id=n, host=f"h{n}", port=9000 + n) for n in range(1, nodes + 1)]
     return metadata.MetadataResponse(brokers=brokers, controller_id=2, cluster_id="c", topics=list(topics))
+
+
+def merge(old: Cluster, found: metadata.MetadataResponse, *, wanted: Collection[str] | None, now: float) -> Cluster:
+    topics = list(found.topics)
+    merging = Merge(old, found, wanted=wanted, now=now)
+    while not merging.advance():
+        pass
+    found.topics = topics  # for the next merge
+    return merging.finish()
 
 
 def after(*answers: metadata.MetadataResponse, now: float = 0.0, wanted: tuple[str, ...] = ("t",)) -> Cluster:
@@ -176,3 +187,58 @@ def test_leader_hints_leave_the_topics_that_they_do_not_name_as_they_are() -> No
     assert [partition.leader for partition in moved.topics["t"].partitions] == [2, 1, 2]
     assert moved.topics["u"] is cluster.topics["u"]
     assert moved.version == cluster.version + 1
+
+
+# --- large responses --------------------------------------------------------------------------------------------------
+
+
+def many(count: int, leader: int = 1) -> metadata.MetadataResponse:
+    return answer(*(topic([leader, leader], name=f"t{number}") for number in range(count)))
+
+
+def test_a_large_response_is_merged_in_slices() -> None:
+    old = merge(Cluster(), many(SLICE), wanted=None, now=0)
+    merging = Merge(old, many(SLICE, leader=2), wanted=None, now=1)
+    slices = 1
+    while not merging.advance():
+        slices += 1
+    assert slices == 3, "a topic counts as one, and each of its two partitions"
+    new = merging.finish()
+    assert len(new.topics) == len(merging.replaced) == SLICE
+    assert {new.leader(TopicPartition(name, 1)) for name in new.topics} == {2}
+    assert merging.is_changed
+
+
+def test_topics_that_were_not_asked_for_count_too() -> None:
+    merging = Merge(Cluster(), many(SLICE), wanted=("t7",), now=1)
+    assert not merging.advance()
+    assert merging.finish().topics.keys() <= {"t7"}
+
+
+def test_the_same_response_again_changes_nothing() -> None:
+    old = merge(Cluster(), many(3), wanted=None, now=0)
+    merging = Merge(old, many(3), wanted=None, now=1)
+    assert merging.advance()
+    new = merging.finish()
+    assert not merging.is_changed
+    assert new.topics == old.topics
+    assert new.topics["t1"].partitions[0] is old.topics["t1"].partitions[0]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [many(4), many(2), many(3, leader=2), answer(*many(3).topics, nodes=2)],
+    ids=["another topic", "a topic less", "leaders", "a broker less"],
+)
+def test_a_response_that_differs_is_a_change(changed: metadata.MetadataResponse) -> None:
+    old = merge(Cluster(), many(3), wanted=None, now=0)
+    merging = Merge(old, changed, wanted=None, now=1)
+    assert merging.advance()
+    merging.finish()
+    assert merging.is_changed
+
+
+def test_the_garbage_collector_does_not_go_through_topics_and_partitions() -> None:
+    cluster = merge(merge(Cluster(), many(3), wanted=None, now=0), many(3, leader=2), wanted=None, now=1)
+    for found in cluster.topics.values():
+        assert not any(map(gc.is_tracked, [found, found.partitions, *found.partitions]))

@@ -183,3 +183,18 @@ async def test_a_wire_that_fails_while_a_thread_decodes_fails_all_its_requests(s
             with pytest.raises(ConnectionFailed, match="closed by the test"):
                 await future
         await wire.wait_gone()
+
+
+async def test_a_response_that_nobody_awaits_any_more_is_released_by_a_thread(serve: Serve) -> None:
+    async def answer_all(talk: Any) -> None:
+        talk.writer.write(metadata_of(200_000, 0) + metadata_of(1, 1))
+        await talk.until_closed()
+
+    async with serve(answer_all) as address:
+        _, wire = await asyncio.get_running_loop().create_connection(large_wire, *address)
+        given_up, wanted = (wire.send(ASK, 1, timeout=20) for _ in range(2))
+        await decoding()
+        given_up.cancel()
+        assert len((await wanted).topics) == 1
+        wire.fail(ConnectionFailed("done"))
+        await wire.wait_gone()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import gc
+import pickle
 import struct
 import tracemalloc
 from collections.abc import Callable
@@ -13,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiokwire.errors import InvalidArgument, ProtocolViolation
-from aiokwire.protocol._codec import CompactReader, CompactWriter, PlainReader, PlainWriter
+from aiokwire.protocol._codec import CompactReader, CompactWriter, PlainReader, PlainWriter, release
+from aiokwire.protocol.messages import metadata
 
 BOTH = pytest.mark.parametrize(
     ("writer", "reader"), [(PlainWriter, PlainReader), (CompactWriter, CompactReader)], ids=["plain", "compact"]
@@ -257,3 +261,32 @@ def test_thousands_of_tagged_fields_are_a_violation() -> None:
         else:
             with pytest.raises(ProtocolViolation, match="1001 tagged fields"):
                 CompactReader(out.getvalue()).tags()
+
+
+@BOTH
+def test_the_garbage_collector_does_not_go_through_messages(
+    writer: type[PlainWriter], reader: type[PlainReader]
+) -> None:
+    partition = metadata.MetadataResponsePartition(replica_nodes=[1, 2])
+    version = 8 if writer is PlainWriter else 9
+    out = writer()
+    metadata.MetadataResponse(topics=[metadata.MetadataResponseTopic(name="t", partitions=[partition])]).encode(
+        out, version
+    )
+    message = metadata.MetadataResponse.decode(reader(out.getvalue()), version)
+    topic = message.topics[0]
+    found = [message, message.topics, topic, topic.partitions, topic.partitions[0], topic.partitions[0].replica_nodes]
+    assert not any(map(gc.is_tracked, found))
+    assert message.topics[0].partitions == [partition]
+
+
+def test_released_lists_are_empty() -> None:
+    items = [[number] for number in range(40_000)]
+    release(items)
+    assert items == []
+
+
+def test_a_message_is_copied_and_pickled_like_any_object() -> None:
+    broker = metadata.MetadataResponseBroker(node_id=3, host="h", port=9092)
+    assert copy.copy(broker) == broker
+    assert pickle.loads(pickle.dumps(broker)) == broker

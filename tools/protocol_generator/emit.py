@@ -360,15 +360,11 @@ def _read(item: Field, src: str, within: Versions) -> list[str]:
             value = f"{src}.{null if item.nullable else plain}()"
         return [f"{target}{value}"]
     if item.is_array:
-        if not item.nullable:
-            return [f"{target}[{item.kind}.decode({src}, version) for _ in range({src}.array_length())]"]
-        length = f"{src}.nullable_array_length()"
+        whole = f"{src}.structs({item.kind}, version)"
+        null = f"{src}.nullable_structs({item.kind}, version)"
         if partly:
-            length = f"{length} if {sometimes} else {src}.array_length()"
-        return [
-            f"length = {length}",
-            f"{target}None if length < 0 else [{item.kind}.decode({src}, version) for _ in range(length)]",
-        ]
+            return [f"{target}({null} if {sometimes} else {whole})"]
+        return [f"{target}{null if item.nullable else whole}"]
     value = f"{item.kind}.decode({src}, version)"
     return [f"{target}({value} if {src}.present() else None)" if item.nullable else f"{target}{value}"]
 

@@ -77,9 +77,7 @@ class AddPartitionsToTxnTopicResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.results_by_partition = [
-            AddPartitionsToTxnPartitionResult.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.results_by_partition = src.structs(AddPartitionsToTxnPartitionResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -111,7 +109,7 @@ class AddPartitionsToTxnResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.transactional_id = src.string()
-        self.topic_results = [AddPartitionsToTxnTopicResult.decode(src, version) for _ in range(src.array_length())]
+        self.topic_results = src.structs(AddPartitionsToTxnTopicResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -169,17 +167,11 @@ class AddPartitionsToTxnResponse(Response):
         self.throttle_time_ms = src.int32()
         if version >= 4:
             self.error_code = src.int16()
-            self.results_by_transaction = [
-                AddPartitionsToTxnResult.decode(src, version) for _ in range(src.array_length())
-            ]
+            self.results_by_transaction = src.structs(AddPartitionsToTxnResult, version)
         else:
             self.error_code = 0
             self.results_by_transaction = []
-        self.results_by_topic_v3_and_below = (
-            [AddPartitionsToTxnTopicResult.decode(src, version) for _ in range(src.array_length())]
-            if version <= 3
-            else []
-        )
+        self.results_by_topic_v3_and_below = src.structs(AddPartitionsToTxnTopicResult, version) if version <= 3 else []
         self.unknown_tags = src.tags()
         return self
 
@@ -256,7 +248,7 @@ class AddPartitionsToTxnTransaction(Struct):
         self.producer_id = src.int64()
         self.producer_epoch = src.int16()
         self.verify_only = src.boolean()
-        self.topics = [AddPartitionsToTxnTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(AddPartitionsToTxnTopic, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -331,16 +323,12 @@ class AddPartitionsToTxnRequest(Request[AddPartitionsToTxnResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.transactions = (
-            [AddPartitionsToTxnTransaction.decode(src, version) for _ in range(src.array_length())]
-            if version >= 4
-            else []
-        )
+        self.transactions = src.structs(AddPartitionsToTxnTransaction, version) if version >= 4 else []
         if version <= 3:
             self.v3_and_below_transactional_id = src.string()
             self.v3_and_below_producer_id = src.int64()
             self.v3_and_below_producer_epoch = src.int16()
-            self.v3_and_below_topics = [AddPartitionsToTxnTopic.decode(src, version) for _ in range(src.array_length())]
+            self.v3_and_below_topics = src.structs(AddPartitionsToTxnTopic, version)
         else:
             self.v3_and_below_transactional_id = ""
             self.v3_and_below_producer_id = 0

@@ -154,7 +154,7 @@ class AddRaftVoterRequest(Request[AddRaftVoterResponse]):
         self.timeout_ms = src.int32()
         self.voter_id = src.int32()
         self.voter_directory_id = src.uuid()
-        self.listeners = [Listener.decode(src, version) for _ in range(src.array_length())]
+        self.listeners = src.structs(Listener, version)
         self.ack_when_committed = src.boolean() if version >= 1 else True
         self.unknown_tags = src.tags()
         return self

@@ -81,7 +81,7 @@ class AlterClientQuotasResponseEntryData(Struct):
         self = cls.__new__(cls)
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.entity = [EntityData.decode(src, version) for _ in range(src.array_length())]
+        self.entity = src.structs(EntityData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -115,7 +115,7 @@ class AlterClientQuotasResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.entries = [AlterClientQuotasResponseEntryData.decode(src, version) for _ in range(src.array_length())]
+        self.entries = src.structs(AlterClientQuotasResponseEntryData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -186,8 +186,8 @@ class AlterClientQuotasRequestEntryData(Struct):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.entity = [EntityData.decode(src, version) for _ in range(src.array_length())]
-        self.ops = [OpData.decode(src, version) for _ in range(src.array_length())]
+        self.entity = src.structs(EntityData, version)
+        self.ops = src.structs(OpData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -224,7 +224,7 @@ class AlterClientQuotasRequest(Request[AlterClientQuotasResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.entries = [AlterClientQuotasRequestEntryData.decode(src, version) for _ in range(src.array_length())]
+        self.entries = src.structs(AlterClientQuotasRequestEntryData, version)
         self.validate_only = src.boolean()
         self.unknown_tags = src.tags()
         return self

@@ -87,7 +87,7 @@ class AlterConfigsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.responses = [AlterConfigsResourceResponse.decode(src, version) for _ in range(src.array_length())]
+        self.responses = src.structs(AlterConfigsResourceResponse, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -157,7 +157,7 @@ class AlterConfigsResource(Struct):
         self = cls.__new__(cls)
         self.resource_type = src.int8()
         self.resource_name = src.string()
-        self.configs = [AlterableConfig.decode(src, version) for _ in range(src.array_length())]
+        self.configs = src.structs(AlterableConfig, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -194,7 +194,7 @@ class AlterConfigsRequest(Request[AlterConfigsResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.resources = [AlterConfigsResource.decode(src, version) for _ in range(src.array_length())]
+        self.resources = src.structs(AlterConfigsResource, version)
         self.validate_only = src.boolean()
         self.unknown_tags = src.tags()
         return self

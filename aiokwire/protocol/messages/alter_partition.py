@@ -114,7 +114,7 @@ class AlterPartitionResponseTopicData(Struct):
         self = cls.__new__(cls)
         self.topic_name = src.string() if version <= 1 else ""
         self.topic_id = src.uuid() if version >= 2 else ZERO_UUID
-        self.partitions = [AlterPartitionResponsePartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(AlterPartitionResponsePartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -152,7 +152,7 @@ class AlterPartitionResponse(Response):
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
-        self.topics = [AlterPartitionResponseTopicData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(AlterPartitionResponseTopicData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -248,9 +248,7 @@ class AlterPartitionRequestPartitionData(Struct):
         self.partition_index = src.int32()
         self.leader_epoch = src.int32()
         self.new_isr = src.int32s() if version <= 2 else []
-        self.new_isr_with_epochs = (
-            [BrokerState.decode(src, version) for _ in range(src.array_length())] if version >= 3 else []
-        )
+        self.new_isr_with_epochs = src.structs(BrokerState, version) if version >= 3 else []
         self.leader_recovery_state = src.int8() if version >= 1 else 0
         self.partition_epoch = src.int32()
         self.unknown_tags = src.tags()
@@ -290,7 +288,7 @@ class AlterPartitionRequestTopicData(Struct):
         self = cls.__new__(cls)
         self.topic_name = src.string() if version <= 1 else ""
         self.topic_id = src.uuid() if version >= 2 else ZERO_UUID
-        self.partitions = [AlterPartitionRequestPartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(AlterPartitionRequestPartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -337,6 +335,6 @@ class AlterPartitionRequest(Request[AlterPartitionResponse]):
         self = cls.__new__(cls)
         self.broker_id = src.int32()
         self.broker_epoch = src.int64()
-        self.topics = [AlterPartitionRequestTopicData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(AlterPartitionRequestTopicData, version)
         self.unknown_tags = src.tags()
         return self

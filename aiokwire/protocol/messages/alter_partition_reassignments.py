@@ -81,7 +81,7 @@ class ReassignableTopicResponse(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [ReassignablePartitionResponse.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(ReassignablePartitionResponse, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -135,7 +135,7 @@ class AlterPartitionReassignmentsResponse(Response):
         self.allow_replication_factor_change = src.boolean() if version >= 1 else True
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.responses = [ReassignableTopicResponse.decode(src, version) for _ in range(src.array_length())]
+        self.responses = src.structs(ReassignableTopicResponse, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -200,7 +200,7 @@ class ReassignableTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [ReassignablePartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(ReassignablePartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -246,7 +246,7 @@ class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResp
         self = cls.__new__(cls)
         self.timeout_ms = src.int32()
         self.allow_replication_factor_change = src.boolean() if version >= 1 else True
-        self.topics = [ReassignableTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(ReassignableTopic, version)
         self.unknown_tags = src.tags()
         return self
 

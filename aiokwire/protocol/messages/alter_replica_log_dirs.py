@@ -76,7 +76,7 @@ class AlterReplicaLogDirTopicResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_name = src.string()
-        self.partitions = [AlterReplicaLogDirPartitionResult.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(AlterReplicaLogDirPartitionResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -110,7 +110,7 @@ class AlterReplicaLogDirsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.results = [AlterReplicaLogDirTopicResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(AlterReplicaLogDirTopicResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -172,7 +172,7 @@ class AlterReplicaLogDir(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.path = src.string()
-        self.topics = [AlterReplicaLogDirTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(AlterReplicaLogDirTopic, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -206,6 +206,6 @@ class AlterReplicaLogDirsRequest(Request[AlterReplicaLogDirsResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.dirs = [AlterReplicaLogDir.decode(src, version) for _ in range(src.array_length())]
+        self.dirs = src.structs(AlterReplicaLogDir, version)
         self.unknown_tags = src.tags()
         return self

@@ -86,9 +86,7 @@ class AlterShareGroupOffsetsResponseTopic(Struct):
         self = cls.__new__(cls)
         self.topic_name = src.string()
         self.topic_id = src.uuid()
-        self.partitions = [
-            AlterShareGroupOffsetsResponsePartition.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.partitions = src.structs(AlterShareGroupOffsetsResponsePartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -130,7 +128,7 @@ class AlterShareGroupOffsetsResponse(Response):
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.responses = [AlterShareGroupOffsetsResponseTopic.decode(src, version) for _ in range(src.array_length())]
+        self.responses = src.structs(AlterShareGroupOffsetsResponseTopic, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -195,9 +193,7 @@ class AlterShareGroupOffsetsRequestTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_name = src.string()
-        self.partitions = [
-            AlterShareGroupOffsetsRequestPartition.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.partitions = src.structs(AlterShareGroupOffsetsRequestPartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -235,6 +231,6 @@ class AlterShareGroupOffsetsRequest(Request[AlterShareGroupOffsetsResponse]):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.group_id = src.string()
-        self.topics = [AlterShareGroupOffsetsRequestTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(AlterShareGroupOffsetsRequestTopic, version)
         self.unknown_tags = src.tags()
         return self

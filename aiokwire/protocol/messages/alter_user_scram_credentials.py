@@ -83,7 +83,7 @@ class AlterUserScramCredentialsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.results = [AlterUserScramCredentialsResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(AlterUserScramCredentialsResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -198,7 +198,7 @@ class AlterUserScramCredentialsRequest(Request[AlterUserScramCredentialsResponse
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.deletions = [ScramCredentialDeletion.decode(src, version) for _ in range(src.array_length())]
-        self.upsertions = [ScramCredentialUpsertion.decode(src, version) for _ in range(src.array_length())]
+        self.deletions = src.structs(ScramCredentialDeletion, version)
+        self.upsertions = src.structs(ScramCredentialUpsertion, version)
         self.unknown_tags = src.tags()
         return self

@@ -193,7 +193,7 @@ class ApiVersionsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.error_code = src.int16()
-        self.api_keys = [ApiVersion.decode(src, version) for _ in range(src.array_length())]
+        self.api_keys = src.structs(ApiVersion, version)
         self.throttle_time_ms = src.int32() if version >= 1 else 0
         self.supported_features = []
         self.finalized_features_epoch = -1
@@ -202,15 +202,11 @@ class ApiVersionsResponse(Response):
         unknown = []
         for tag, field in src.tagged():
             if tag == 0:
-                self.supported_features = [
-                    SupportedFeatureKey.decode(field, version) for _ in range(field.array_length())
-                ]
+                self.supported_features = field.structs(SupportedFeatureKey, version)
             elif tag == 1:
                 self.finalized_features_epoch = field.int64()
             elif tag == 2:
-                self.finalized_features = [
-                    FinalizedFeatureKey.decode(field, version) for _ in range(field.array_length())
-                ]
+                self.finalized_features = field.structs(FinalizedFeatureKey, version)
             elif tag == 3:
                 self.zk_migration_ready = field.boolean()
             else:

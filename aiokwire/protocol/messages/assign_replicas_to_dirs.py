@@ -78,9 +78,7 @@ class AssignReplicasToDirsResponseTopicData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [
-            AssignReplicasToDirsResponsePartitionData.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.partitions = src.structs(AssignReplicasToDirsResponsePartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -112,7 +110,7 @@ class AssignReplicasToDirsResponseDirectoryData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.id = src.uuid()
-        self.topics = [AssignReplicasToDirsResponseTopicData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(AssignReplicasToDirsResponseTopicData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -150,9 +148,7 @@ class AssignReplicasToDirsResponse(Response):
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
-        self.directories = [
-            AssignReplicasToDirsResponseDirectoryData.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.directories = src.structs(AssignReplicasToDirsResponseDirectoryData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -213,9 +209,7 @@ class AssignReplicasToDirsRequestTopicData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [
-            AssignReplicasToDirsRequestPartitionData.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.partitions = src.structs(AssignReplicasToDirsRequestPartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -247,7 +241,7 @@ class AssignReplicasToDirsRequestDirectoryData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.id = src.uuid()
-        self.topics = [AssignReplicasToDirsRequestTopicData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(AssignReplicasToDirsRequestTopicData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -289,8 +283,6 @@ class AssignReplicasToDirsRequest(Request[AssignReplicasToDirsResponse]):
         self = cls.__new__(cls)
         self.broker_id = src.int32()
         self.broker_epoch = src.int64()
-        self.directories = [
-            AssignReplicasToDirsRequestDirectoryData.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.directories = src.structs(AssignReplicasToDirsRequestDirectoryData, version)
         self.unknown_tags = src.tags()
         return self

@@ -86,9 +86,7 @@ class BeginQuorumEpochResponseTopicData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_name = src.string()
-        self.partitions = [
-            BeginQuorumEpochResponsePartitionData.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.partitions = src.structs(BeginQuorumEpochResponsePartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -167,12 +165,12 @@ class BeginQuorumEpochResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.error_code = src.int16()
-        self.topics = [BeginQuorumEpochResponseTopicData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(BeginQuorumEpochResponseTopicData, version)
         self.node_endpoints = []
         unknown = []
         for tag, field in src.tagged():
             if tag == 0:
-                self.node_endpoints = [NodeEndpoint.decode(field, version) for _ in range(field.array_length())]
+                self.node_endpoints = field.structs(NodeEndpoint, version)
             else:
                 unknown.append((tag, field.rest()))
             field.end()
@@ -249,7 +247,7 @@ class BeginQuorumEpochRequestTopicData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_name = src.string()
-        self.partitions = [BeginQuorumEpochRequestPartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(BeginQuorumEpochRequestPartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -340,9 +338,7 @@ class BeginQuorumEpochRequest(Request[BeginQuorumEpochResponse]):
         self = cls.__new__(cls)
         self.cluster_id = src.nullable_string()
         self.voter_id = src.int32() if version >= 1 else -1
-        self.topics = [BeginQuorumEpochRequestTopicData.decode(src, version) for _ in range(src.array_length())]
-        self.leader_endpoints = (
-            [LeaderEndpoint.decode(src, version) for _ in range(src.array_length())] if version >= 1 else []
-        )
+        self.topics = src.structs(BeginQuorumEpochRequestTopicData, version)
+        self.leader_endpoints = src.structs(LeaderEndpoint, version) if version >= 1 else []
         self.unknown_tags = src.tags()
         return self

@@ -211,8 +211,8 @@ class BrokerRegistrationRequest(Request[BrokerRegistrationResponse]):
         self.broker_id = src.int32()
         self.cluster_id = src.string()
         self.incarnation_id = src.uuid()
-        self.listeners = [Listener.decode(src, version) for _ in range(src.array_length())]
-        self.features = [Feature.decode(src, version) for _ in range(src.array_length())]
+        self.listeners = src.structs(Listener, version)
+        self.features = src.structs(Feature, version)
         self.rack = src.nullable_string()
         self.is_migrating_zk_broker = src.boolean() if version >= 1 else False
         self.log_dirs = src.uuids() if version >= 2 else []

@@ -78,7 +78,7 @@ class Assignment(Struct):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.topic_partitions = [TopicPartitions.decode(src, version) for _ in range(src.array_length())]
+        self.topic_partitions = src.structs(TopicPartitions, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -228,7 +228,7 @@ class DescribedGroup(Struct):
         self.group_epoch = src.int32()
         self.assignment_epoch = src.int32()
         self.assignor_name = src.string()
-        self.members = [Member.decode(src, version) for _ in range(src.array_length())]
+        self.members = src.structs(Member, version)
         self.authorized_operations = src.int32()
         self.unknown_tags = src.tags()
         return self
@@ -263,7 +263,7 @@ class ConsumerGroupDescribeResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.groups = [DescribedGroup.decode(src, version) for _ in range(src.array_length())]
+        self.groups = src.structs(DescribedGroup, version)
         self.unknown_tags = src.tags()
         return self
 

@@ -74,7 +74,7 @@ class Assignment(Struct):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.topic_partitions = [TopicPartitions.decode(src, version) for _ in range(src.array_length())]
+        self.topic_partitions = src.structs(TopicPartitions, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -226,8 +226,7 @@ class ConsumerGroupHeartbeatRequest(Request[ConsumerGroupHeartbeatResponse]):
         self.subscribed_topic_names = src.nullable_strings()
         self.subscribed_topic_regex = src.nullable_string() if version >= 1 else None
         self.server_assignor = src.nullable_string()
-        length = src.nullable_array_length()
-        self.topic_partitions = None if length < 0 else [TopicPartitions.decode(src, version) for _ in range(length)]
+        self.topic_partitions = src.nullable_structs(TopicPartitions, version)
         self.unknown_tags = src.tags()
         return self
 

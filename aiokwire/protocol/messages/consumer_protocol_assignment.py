@@ -66,6 +66,6 @@ class ConsumerProtocolAssignment(Data):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.assigned_partitions = [TopicPartition.decode(src, version) for _ in range(src.array_length())]
+        self.assigned_partitions = src.structs(TopicPartition, version)
         self.user_data = src.nullable_bytes()
         return self

@@ -80,9 +80,7 @@ class ConsumerProtocolSubscription(Data):
         self = cls.__new__(cls)
         self.topics = src.strings()
         self.user_data = src.nullable_bytes()
-        self.owned_partitions = (
-            [TopicPartition.decode(src, version) for _ in range(src.array_length())] if version >= 1 else []
-        )
+        self.owned_partitions = src.structs(TopicPartition, version) if version >= 1 else []
         self.generation_id = src.int32() if version >= 2 else -1
         self.rack_id = src.nullable_string() if version >= 3 else None
         return self

@@ -79,7 +79,7 @@ class ControlledShutdownResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.error_code = src.int16()
-        self.remaining_partitions = [RemainingPartition.decode(src, version) for _ in range(src.array_length())]
+        self.remaining_partitions = src.structs(RemainingPartition, version)
         self.unknown_tags = src.tags()
         return self
 

@@ -178,7 +178,7 @@ class ControllerRegistrationRequest(Request[ControllerRegistrationResponse]):
         self.controller_id = src.int32()
         self.incarnation_id = src.uuid()
         self.zk_migration_ready = src.boolean()
-        self.listeners = [Listener.decode(src, version) for _ in range(src.array_length())]
-        self.features = [Feature.decode(src, version) for _ in range(src.array_length())]
+        self.listeners = src.structs(Listener, version)
+        self.features = src.structs(Feature, version)
         self.unknown_tags = src.tags()
         return self

@@ -79,7 +79,7 @@ class CreateAclsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.results = [AclCreationResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(AclCreationResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -180,6 +180,6 @@ class CreateAclsRequest(Request[CreateAclsResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.creations = [AclCreation.decode(src, version) for _ in range(src.array_length())]
+        self.creations = src.structs(AclCreation, version)
         self.unknown_tags = src.tags()
         return self

@@ -193,7 +193,7 @@ class CreateDelegationTokenRequest(Request[CreateDelegationTokenResponse]):
         else:
             self.owner_principal_type = ""
             self.owner_principal_name = ""
-        self.renewers = [CreatableRenewers.decode(src, version) for _ in range(src.array_length())]
+        self.renewers = src.structs(CreatableRenewers, version)
         self.max_lifetime_ms = src.int64()
         self.unknown_tags = src.tags()
         return self

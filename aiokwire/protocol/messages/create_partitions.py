@@ -83,7 +83,7 @@ class CreatePartitionsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.results = [CreatePartitionsTopicResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(CreatePartitionsTopicResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -149,10 +149,7 @@ class CreatePartitionsTopic(Struct):
         self = cls.__new__(cls)
         self.name = src.string()
         self.count = src.int32()
-        length = src.nullable_array_length()
-        self.assignments = (
-            None if length < 0 else [CreatePartitionsAssignment.decode(src, version) for _ in range(length)]
-        )
+        self.assignments = src.nullable_structs(CreatePartitionsAssignment, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -192,7 +189,7 @@ class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.topics = [CreatePartitionsTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(CreatePartitionsTopic, version)
         self.timeout_ms = src.int32()
         self.validate_only = src.boolean()
         self.unknown_tags = src.tags()

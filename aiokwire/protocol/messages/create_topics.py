@@ -131,8 +131,7 @@ class CreatableTopicResult(Struct):
         if version >= 5:
             self.num_partitions = src.int32()
             self.replication_factor = src.int16()
-            length = src.nullable_array_length()
-            self.configs = None if length < 0 else [CreatableTopicConfigs.decode(src, version) for _ in range(length)]
+            self.configs = src.nullable_structs(CreatableTopicConfigs, version)
         else:
             self.num_partitions = -1
             self.replication_factor = -1
@@ -179,7 +178,7 @@ class CreateTopicsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32() if version >= 2 else 0
-        self.topics = [CreatableTopicResult.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(CreatableTopicResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -288,8 +287,8 @@ class CreatableTopic(Struct):
         self.name = src.string()
         self.num_partitions = src.int32()
         self.replication_factor = src.int16()
-        self.assignments = [CreatableReplicaAssignment.decode(src, version) for _ in range(src.array_length())]
-        self.configs = [CreatableTopicConfig.decode(src, version) for _ in range(src.array_length())]
+        self.assignments = src.structs(CreatableReplicaAssignment, version)
+        self.configs = src.structs(CreatableTopicConfig, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -333,7 +332,7 @@ class CreateTopicsRequest(Request[CreateTopicsResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.topics = [CreatableTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(CreatableTopic, version)
         self.timeout_ms = src.int32()
         self.validate_only = src.boolean() if version >= 1 else False
         self.unknown_tags = src.tags()

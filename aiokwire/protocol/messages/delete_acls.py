@@ -123,7 +123,7 @@ class DeleteAclsFilterResult(Struct):
         self = cls.__new__(cls)
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.matching_acls = [DeleteAclsMatchingAcl.decode(src, version) for _ in range(src.array_length())]
+        self.matching_acls = src.structs(DeleteAclsMatchingAcl, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -157,7 +157,7 @@ class DeleteAclsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.filter_results = [DeleteAclsFilterResult.decode(src, version) for _ in range(src.array_length())]
+        self.filter_results = src.structs(DeleteAclsFilterResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -258,6 +258,6 @@ class DeleteAclsRequest(Request[DeleteAclsResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.filters = [DeleteAclsFilter.decode(src, version) for _ in range(src.array_length())]
+        self.filters = src.structs(DeleteAclsFilter, version)
         self.unknown_tags = src.tags()
         return self

@@ -79,7 +79,7 @@ class DeleteGroupsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.results = [DeletableGroupResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(DeletableGroupResult, version)
         self.unknown_tags = src.tags()
         return self
 

@@ -80,7 +80,7 @@ class DeleteRecordsTopicResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [DeleteRecordsPartitionResult.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(DeleteRecordsPartitionResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -114,7 +114,7 @@ class DeleteRecordsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.topics = [DeleteRecordsTopicResult.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(DeleteRecordsTopicResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -176,7 +176,7 @@ class DeleteRecordsTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [DeleteRecordsPartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(DeleteRecordsPartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -213,7 +213,7 @@ class DeleteRecordsRequest(Request[DeleteRecordsResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.topics = [DeleteRecordsTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(DeleteRecordsTopic, version)
         self.timeout_ms = src.int32()
         self.unknown_tags = src.tags()
         return self

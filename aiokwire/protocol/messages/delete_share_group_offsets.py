@@ -96,7 +96,7 @@ class DeleteShareGroupOffsetsResponse(Response):
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.responses = [DeleteShareGroupOffsetsResponseTopic.decode(src, version) for _ in range(src.array_length())]
+        self.responses = src.structs(DeleteShareGroupOffsetsResponseTopic, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -165,6 +165,6 @@ class DeleteShareGroupOffsetsRequest(Request[DeleteShareGroupOffsetsResponse]):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.group_id = src.string()
-        self.topics = [DeleteShareGroupOffsetsRequestTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(DeleteShareGroupOffsetsRequestTopic, version)
         self.unknown_tags = src.tags()
         return self

@@ -81,7 +81,7 @@ class DeleteStateResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionResult.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -111,7 +111,7 @@ class DeleteShareGroupStateResponse(Response):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.results = [DeleteStateResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(DeleteStateResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -169,7 +169,7 @@ class DeleteStateData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -207,6 +207,6 @@ class DeleteShareGroupStateRequest(Request[DeleteShareGroupStateResponse]):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.group_id = src.string()
-        self.topics = [DeleteStateData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(DeleteStateData, version)
         self.unknown_tags = src.tags()
         return self

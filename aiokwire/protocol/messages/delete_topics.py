@@ -93,7 +93,7 @@ class DeleteTopicsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32() if version >= 1 else 0
-        self.responses = [DeletableTopicResult.decode(src, version) for _ in range(src.array_length())]
+        self.responses = src.structs(DeletableTopicResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -172,7 +172,7 @@ class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.topics = [DeleteTopicState.decode(src, version) for _ in range(src.array_length())] if version >= 6 else []
+        self.topics = src.structs(DeleteTopicState, version) if version >= 6 else []
         self.topic_names = src.strings() if version <= 5 else []
         self.timeout_ms = src.int32()
         self.unknown_tags = src.tags()

@@ -96,7 +96,7 @@ class DescribeAclsResource(Struct):
         self.resource_type = src.int8()
         self.resource_name = src.string()
         self.pattern_type = src.int8() if version >= 1 else 3
-        self.acls = [AclDescription.decode(src, version) for _ in range(src.array_length())]
+        self.acls = src.structs(AclDescription, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -138,7 +138,7 @@ class DescribeAclsResponse(Response):
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.resources = [DescribeAclsResource.decode(src, version) for _ in range(src.array_length())]
+        self.resources = src.structs(DescribeAclsResource, version)
         self.unknown_tags = src.tags()
         return self
 

@@ -108,8 +108,8 @@ class EntryData(Struct):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.entity = [EntityData.decode(src, version) for _ in range(src.array_length())]
-        self.values = [ValueData.decode(src, version) for _ in range(src.array_length())]
+        self.entity = src.structs(EntityData, version)
+        self.values = src.structs(ValueData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -151,8 +151,7 @@ class DescribeClientQuotasResponse(Response):
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        length = src.nullable_array_length()
-        self.entries = None if length < 0 else [EntryData.decode(src, version) for _ in range(length)]
+        self.entries = src.nullable_structs(EntryData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -226,7 +225,7 @@ class DescribeClientQuotasRequest(Request[DescribeClientQuotasResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.components = [ComponentData.decode(src, version) for _ in range(src.array_length())]
+        self.components = src.structs(ComponentData, version)
         self.strict = src.boolean()
         self.unknown_tags = src.tags()
         return self

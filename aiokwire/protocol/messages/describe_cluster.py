@@ -130,7 +130,7 @@ class DescribeClusterResponse(Response):
         self.endpoint_type = src.int8() if version >= 1 else 1
         self.cluster_id = src.string()
         self.controller_id = src.int32()
-        self.brokers = [DescribeClusterBroker.decode(src, version) for _ in range(src.array_length())]
+        self.brokers = src.structs(DescribeClusterBroker, version)
         self.cluster_authorized_operations = src.int32()
         self.unknown_tags = src.tags()
         return self

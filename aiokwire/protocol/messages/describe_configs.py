@@ -124,9 +124,7 @@ class DescribeConfigsResourceResult(Struct):
         self.is_default = src.boolean() if version <= 0 else False
         self.config_source = src.int8() if version >= 1 else -1
         self.is_sensitive = src.boolean()
-        self.synonyms = (
-            [DescribeConfigsSynonym.decode(src, version) for _ in range(src.array_length())] if version >= 1 else []
-        )
+        self.synonyms = src.structs(DescribeConfigsSynonym, version) if version >= 1 else []
         if version >= 3:
             self.config_type = src.int8()
             self.documentation = src.nullable_string()
@@ -176,7 +174,7 @@ class DescribeConfigsResult(Struct):
         self.error_message = src.nullable_string()
         self.resource_type = src.int8()
         self.resource_name = src.string()
-        self.configs = [DescribeConfigsResourceResult.decode(src, version) for _ in range(src.array_length())]
+        self.configs = src.structs(DescribeConfigsResourceResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -210,7 +208,7 @@ class DescribeConfigsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.results = [DescribeConfigsResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(DescribeConfigsResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -295,7 +293,7 @@ class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.resources = [DescribeConfigsResource.decode(src, version) for _ in range(src.array_length())]
+        self.resources = src.structs(DescribeConfigsResource, version)
         self.include_synonyms = src.boolean() if version >= 1 else False
         self.include_documentation = src.boolean() if version >= 3 else False
         self.unknown_tags = src.tags()

@@ -130,7 +130,7 @@ class DescribedDelegationToken(Struct):
         self.max_timestamp = src.int64()
         self.token_id = src.string()
         self.hmac = src.bytes_()
-        self.renewers = [DescribedDelegationTokenRenewer.decode(src, version) for _ in range(src.array_length())]
+        self.renewers = src.structs(DescribedDelegationTokenRenewer, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -167,7 +167,7 @@ class DescribeDelegationTokenResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.error_code = src.int16()
-        self.tokens = [DescribedDelegationToken.decode(src, version) for _ in range(src.array_length())]
+        self.tokens = src.structs(DescribedDelegationToken, version)
         self.throttle_time_ms = src.int32()
         self.unknown_tags = src.tags()
         return self
@@ -235,7 +235,6 @@ class DescribeDelegationTokenRequest(Request[DescribeDelegationTokenResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        length = src.nullable_array_length()
-        self.owners = None if length < 0 else [DescribeDelegationTokenOwner.decode(src, version) for _ in range(length)]
+        self.owners = src.nullable_structs(DescribeDelegationTokenOwner, version)
         self.unknown_tags = src.tags()
         return self

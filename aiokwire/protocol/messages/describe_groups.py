@@ -141,7 +141,7 @@ class DescribedGroup(Struct):
         self.group_state = src.string()
         self.protocol_type = src.string()
         self.protocol_data = src.string()
-        self.members = [DescribedGroupMember.decode(src, version) for _ in range(src.array_length())]
+        self.members = src.structs(DescribedGroupMember, version)
         self.authorized_operations = src.int32() if version >= 3 else -2147483648
         self.unknown_tags = src.tags()
         return self
@@ -177,7 +177,7 @@ class DescribeGroupsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32() if version >= 1 else 0
-        self.groups = [DescribedGroup.decode(src, version) for _ in range(src.array_length())]
+        self.groups = src.structs(DescribedGroup, version)
         self.unknown_tags = src.tags()
         return self
 

@@ -85,7 +85,7 @@ class DescribeLogDirsTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [DescribeLogDirsPartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(DescribeLogDirsPartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -132,7 +132,7 @@ class DescribeLogDirsResult(Struct):
         self = cls.__new__(cls)
         self.error_code = src.int16()
         self.log_dir = src.string()
-        self.topics = [DescribeLogDirsTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(DescribeLogDirsTopic, version)
         if version >= 4:
             self.total_bytes = src.int64()
             self.usable_bytes = src.int64()
@@ -178,7 +178,7 @@ class DescribeLogDirsResponse(Response):
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16() if version >= 3 else 0
-        self.results = [DescribeLogDirsResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(DescribeLogDirsResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -247,7 +247,6 @@ class DescribeLogDirsRequest(Request[DescribeLogDirsResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        length = src.nullable_array_length()
-        self.topics = None if length < 0 else [DescribableLogDirTopic.decode(src, version) for _ in range(length)]
+        self.topics = src.nullable_structs(DescribableLogDirTopic, version)
         self.unknown_tags = src.tags()
         return self

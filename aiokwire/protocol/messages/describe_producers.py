@@ -108,7 +108,7 @@ class PartitionResponse(Struct):
         self.partition_index = src.int32()
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.active_producers = [ProducerState.decode(src, version) for _ in range(src.array_length())]
+        self.active_producers = src.structs(ProducerState, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -140,7 +140,7 @@ class TopicResponse(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [PartitionResponse.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionResponse, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -174,7 +174,7 @@ class DescribeProducersResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.topics = [TopicResponse.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(TopicResponse, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -238,6 +238,6 @@ class DescribeProducersRequest(Request[DescribeProducersResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.topics = [TopicRequest.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(TopicRequest, version)
         self.unknown_tags = src.tags()
         return self

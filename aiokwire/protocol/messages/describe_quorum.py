@@ -141,8 +141,8 @@ class DescribeQuorumResponsePartitionData(Struct):
         self.leader_id = src.int32()
         self.leader_epoch = src.int32()
         self.high_watermark = src.int64()
-        self.current_voters = [ReplicaState.decode(src, version) for _ in range(src.array_length())]
-        self.observers = [ReplicaState.decode(src, version) for _ in range(src.array_length())]
+        self.current_voters = src.structs(ReplicaState, version)
+        self.observers = src.structs(ReplicaState, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -174,7 +174,7 @@ class DescribeQuorumResponseTopicData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_name = src.string()
-        self.partitions = [DescribeQuorumResponsePartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(DescribeQuorumResponsePartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -240,7 +240,7 @@ class Node(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.node_id = src.int32()
-        self.listeners = [Listener.decode(src, version) for _ in range(src.array_length())]
+        self.listeners = src.structs(Listener, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -287,8 +287,8 @@ class DescribeQuorumResponse(Response):
         self = cls.__new__(cls)
         self.error_code = src.int16()
         self.error_message = src.nullable_string() if version >= 2 else ""
-        self.topics = [DescribeQuorumResponseTopicData.decode(src, version) for _ in range(src.array_length())]
-        self.nodes = [Node.decode(src, version) for _ in range(src.array_length())] if version >= 2 else []
+        self.topics = src.structs(DescribeQuorumResponseTopicData, version)
+        self.nodes = src.structs(Node, version) if version >= 2 else []
         self.unknown_tags = src.tags()
         return self
 
@@ -349,7 +349,7 @@ class DescribeQuorumRequestTopicData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_name = src.string()
-        self.partitions = [DescribeQuorumRequestPartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(DescribeQuorumRequestPartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -383,6 +383,6 @@ class DescribeQuorumRequest(Request[DescribeQuorumResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.topics = [DescribeQuorumRequestTopicData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(DescribeQuorumRequestTopicData, version)
         self.unknown_tags = src.tags()
         return self

@@ -107,9 +107,7 @@ class DescribeShareGroupOffsetsResponseTopic(Struct):
         self = cls.__new__(cls)
         self.topic_name = src.string()
         self.topic_id = src.uuid()
-        self.partitions = [
-            DescribeShareGroupOffsetsResponsePartition.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.partitions = src.structs(DescribeShareGroupOffsetsResponsePartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -147,7 +145,7 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.group_id = src.string()
-        self.topics = [DescribeShareGroupOffsetsResponseTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(DescribeShareGroupOffsetsResponseTopic, version)
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
         self.unknown_tags = src.tags()
@@ -183,7 +181,7 @@ class DescribeShareGroupOffsetsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.groups = [DescribeShareGroupOffsetsResponseGroup.decode(src, version) for _ in range(src.array_length())]
+        self.groups = src.structs(DescribeShareGroupOffsetsResponseGroup, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -249,10 +247,7 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.group_id = src.string()
-        length = src.nullable_array_length()
-        self.topics = (
-            None if length < 0 else [DescribeShareGroupOffsetsRequestTopic.decode(src, version) for _ in range(length)]
-        )
+        self.topics = src.nullable_structs(DescribeShareGroupOffsetsRequestTopic, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -286,6 +281,6 @@ class DescribeShareGroupOffsetsRequest(Request[DescribeShareGroupOffsetsResponse
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.groups = [DescribeShareGroupOffsetsRequestGroup.decode(src, version) for _ in range(src.array_length())]
+        self.groups = src.structs(DescribeShareGroupOffsetsRequestGroup, version)
         self.unknown_tags = src.tags()
         return self

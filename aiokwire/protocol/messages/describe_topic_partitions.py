@@ -140,9 +140,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
         self.name = src.nullable_string()
         self.topic_id = src.uuid()
         self.is_internal = src.boolean()
-        self.partitions = [
-            DescribeTopicPartitionsResponsePartition.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.partitions = src.structs(DescribeTopicPartitionsResponsePartition, version)
         self.topic_authorized_operations = src.int32()
         self.unknown_tags = src.tags()
         return self
@@ -212,7 +210,7 @@ class DescribeTopicPartitionsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.topics = [DescribeTopicPartitionsResponseTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(DescribeTopicPartitionsResponseTopic, version)
         self.next_cursor = Cursor.decode(src, version) if src.present() else None
         self.unknown_tags = src.tags()
         return self
@@ -285,7 +283,7 @@ class DescribeTopicPartitionsRequest(Request[DescribeTopicPartitionsResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.topics = [TopicRequest.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(TopicRequest, version)
         self.response_partition_limit = src.int32()
         self.cursor = Cursor.decode(src, version) if src.present() else None
         self.unknown_tags = src.tags()

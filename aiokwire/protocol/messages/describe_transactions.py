@@ -111,7 +111,7 @@ class TransactionState(Struct):
         self.transaction_start_time_ms = src.int64()
         self.producer_id = src.int64()
         self.producer_epoch = src.int16()
-        self.topics = [TopicData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(TopicData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -145,7 +145,7 @@ class DescribeTransactionsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.transaction_states = [TransactionState.decode(src, version) for _ in range(src.array_length())]
+        self.transaction_states = src.structs(TransactionState, version)
         self.unknown_tags = src.tags()
         return self
 

@@ -85,7 +85,7 @@ class DescribeUserScramCredentialsResult(Struct):
         self.user = src.string()
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.credential_infos = [CredentialInfo.decode(src, version) for _ in range(src.array_length())]
+        self.credential_infos = src.structs(CredentialInfo, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -127,7 +127,7 @@ class DescribeUserScramCredentialsResponse(Response):
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.results = [DescribeUserScramCredentialsResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(DescribeUserScramCredentialsResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -192,7 +192,6 @@ class DescribeUserScramCredentialsRequest(Request[DescribeUserScramCredentialsRe
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        length = src.nullable_array_length()
-        self.users = None if length < 0 else [UserName.decode(src, version) for _ in range(length)]
+        self.users = src.nullable_structs(UserName, version)
         self.unknown_tags = src.tags()
         return self

@@ -81,7 +81,7 @@ class ReplicaElectionResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic = src.string()
-        self.partition_result = [PartitionResult.decode(src, version) for _ in range(src.array_length())]
+        self.partition_result = src.structs(PartitionResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -122,7 +122,7 @@ class ElectLeadersResponse(Response):
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16() if version >= 1 else 0
-        self.replica_election_results = [ReplicaElectionResult.decode(src, version) for _ in range(src.array_length())]
+        self.replica_election_results = src.structs(ReplicaElectionResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -200,8 +200,7 @@ class ElectLeadersRequest(Request[ElectLeadersResponse]):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.election_type = src.int8() if version >= 1 else 0
-        length = src.nullable_array_length()
-        self.topic_partitions = None if length < 0 else [TopicPartitions.decode(src, version) for _ in range(length)]
+        self.topic_partitions = src.nullable_structs(TopicPartitions, version)
         self.timeout_ms = src.int32()
         self.unknown_tags = src.tags()
         return self

@@ -86,7 +86,7 @@ class EndQuorumEpochResponseTopicData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_name = src.string()
-        self.partitions = [EndQuorumEpochResponsePartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(EndQuorumEpochResponsePartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -165,12 +165,12 @@ class EndQuorumEpochResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.error_code = src.int16()
-        self.topics = [EndQuorumEpochResponseTopicData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(EndQuorumEpochResponseTopicData, version)
         self.node_endpoints = []
         unknown = []
         for tag, field in src.tagged():
             if tag == 0:
-                self.node_endpoints = [NodeEndpoint.decode(field, version) for _ in range(field.array_length())]
+                self.node_endpoints = field.structs(NodeEndpoint, version)
             else:
                 unknown.append((tag, field.rest()))
             field.end()
@@ -259,9 +259,7 @@ class EndQuorumEpochRequestPartitionData(Struct):
         self.leader_id = src.int32()
         self.leader_epoch = src.int32()
         self.preferred_successors = src.int32s() if version <= 0 else []
-        self.preferred_candidates = (
-            [ReplicaInfo.decode(src, version) for _ in range(src.array_length())] if version >= 1 else []
-        )
+        self.preferred_candidates = src.structs(ReplicaInfo, version) if version >= 1 else []
         self.unknown_tags = src.tags()
         return self
 
@@ -293,7 +291,7 @@ class EndQuorumEpochRequestTopicData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_name = src.string()
-        self.partitions = [EndQuorumEpochRequestPartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(EndQuorumEpochRequestPartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -380,9 +378,7 @@ class EndQuorumEpochRequest(Request[EndQuorumEpochResponse]):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.cluster_id = src.nullable_string()
-        self.topics = [EndQuorumEpochRequestTopicData.decode(src, version) for _ in range(src.array_length())]
-        self.leader_endpoints = (
-            [LeaderEndpoint.decode(src, version) for _ in range(src.array_length())] if version >= 1 else []
-        )
+        self.topics = src.structs(EndQuorumEpochRequestTopicData, version)
+        self.leader_endpoints = src.structs(LeaderEndpoint, version) if version >= 1 else []
         self.unknown_tags = src.tags()
         return self

@@ -235,13 +235,7 @@ class PartitionData(Struct):
         self.high_watermark = src.int64()
         self.last_stable_offset = src.int64() if version >= 4 else -1
         self.log_start_offset = src.int64() if version >= 5 else -1
-        if version >= 4:
-            length = src.nullable_array_length()
-            self.aborted_transactions = (
-                None if length < 0 else [AbortedTransaction.decode(src, version) for _ in range(length)]
-            )
-        else:
-            self.aborted_transactions = []
+        self.aborted_transactions = src.nullable_structs(AbortedTransaction, version) if version >= 4 else []
         self.preferred_read_replica = src.int32() if version >= 11 else -1
         self.records = src.nullable_records()
         self.diverging_epoch = None
@@ -295,7 +289,7 @@ class FetchableTopicResponse(Struct):
         self = cls.__new__(cls)
         self.topic = src.string() if version <= 12 else ""
         self.topic_id = src.uuid() if version >= 13 else ZERO_UUID
-        self.partitions = [PartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -394,12 +388,12 @@ class FetchResponse(Response):
         else:
             self.error_code = 0
             self.session_id = 0
-        self.responses = [FetchableTopicResponse.decode(src, version) for _ in range(src.array_length())]
+        self.responses = src.structs(FetchableTopicResponse, version)
         self.node_endpoints = []
         unknown = []
         for tag, field in src.tagged():
             if tag == 0 and version >= 16:
-                self.node_endpoints = [NodeEndpoint.decode(field, version) for _ in range(field.array_length())]
+                self.node_endpoints = field.structs(NodeEndpoint, version)
             else:
                 unknown.append((tag, field.rest()))
             field.end()
@@ -558,7 +552,7 @@ class FetchTopic(Struct):
         self = cls.__new__(cls)
         self.topic = src.string() if version <= 12 else ""
         self.topic_id = src.uuid() if version >= 13 else ZERO_UUID
-        self.partitions = [FetchPartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(FetchPartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -724,10 +718,8 @@ class FetchRequest(Request[FetchResponse]):
         else:
             self.session_id = 0
             self.session_epoch = -1
-        self.topics = [FetchTopic.decode(src, version) for _ in range(src.array_length())]
-        self.forgotten_topics_data = (
-            [ForgottenTopic.decode(src, version) for _ in range(src.array_length())] if version >= 7 else []
-        )
+        self.topics = src.structs(FetchTopic, version)
+        self.forgotten_topics_data = src.structs(ForgottenTopic, version) if version >= 7 else []
         self.rack_id = src.string() if version >= 11 else ""
         self.cluster_id = None
         self.replica_state = None

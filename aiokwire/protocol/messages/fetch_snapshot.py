@@ -179,9 +179,7 @@ class FetchSnapshotResponseTopicSnapshot(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [
-            FetchSnapshotResponsePartitionSnapshot.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.partitions = src.structs(FetchSnapshotResponsePartitionSnapshot, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -264,12 +262,12 @@ class FetchSnapshotResponse(Response):
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
-        self.topics = [FetchSnapshotResponseTopicSnapshot.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(FetchSnapshotResponseTopicSnapshot, version)
         self.node_endpoints = []
         unknown = []
         for tag, field in src.tagged():
             if tag == 0 and version >= 1:
-                self.node_endpoints = [NodeEndpoint.decode(field, version) for _ in range(field.array_length())]
+                self.node_endpoints = field.structs(NodeEndpoint, version)
             else:
                 unknown.append((tag, field.rest()))
             field.end()
@@ -360,9 +358,7 @@ class FetchSnapshotRequestTopicSnapshot(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [
-            FetchSnapshotRequestPartitionSnapshot.decode(src, version) for _ in range(src.array_length())
-        ]
+        self.partitions = src.structs(FetchSnapshotRequestPartitionSnapshot, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -412,7 +408,7 @@ class FetchSnapshotRequest(Request[FetchSnapshotResponse]):
         self = cls.__new__(cls)
         self.replica_id = src.int32()
         self.max_bytes = src.int32()
-        self.topics = [FetchSnapshotRequestTopicSnapshot.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(FetchSnapshotRequestTopicSnapshot, version)
         self.cluster_id = None
         unknown = []
         for tag, field in src.tagged():

@@ -144,9 +144,7 @@ class FindCoordinatorResponse(Response):
             self.node_id = 0
             self.host = ""
             self.port = 0
-        self.coordinators = (
-            [Coordinator.decode(src, version) for _ in range(src.array_length())] if version >= 4 else []
-        )
+        self.coordinators = src.structs(Coordinator, version) if version >= 4 else []
         self.unknown_tags = src.tags()
         return self
 

@@ -81,7 +81,7 @@ class InitializeStateResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionResult.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -111,7 +111,7 @@ class InitializeShareGroupStateResponse(Response):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.results = [InitializeStateResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(InitializeStateResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -177,7 +177,7 @@ class InitializeStateData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -215,6 +215,6 @@ class InitializeShareGroupStateRequest(Request[InitializeShareGroupStateResponse
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.group_id = src.string()
-        self.topics = [InitializeStateData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(InitializeStateData, version)
         self.unknown_tags = src.tags()
         return self

@@ -130,7 +130,7 @@ class JoinGroupResponse(Response):
         self.leader = src.string()
         self.skip_assignment = src.boolean() if version >= 9 else False
         self.member_id = src.string()
-        self.members = [JoinGroupResponseMember.decode(src, version) for _ in range(src.array_length())]
+        self.members = src.structs(JoinGroupResponseMember, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -240,7 +240,7 @@ class JoinGroupRequest(Request[JoinGroupResponse]):
         self.member_id = src.string()
         self.group_instance_id = src.nullable_string() if version >= 5 else None
         self.protocol_type = src.string()
-        self.protocols = [JoinGroupRequestProtocol.decode(src, version) for _ in range(src.array_length())]
+        self.protocols = src.structs(JoinGroupRequestProtocol, version)
         self.reason = src.nullable_string() if version >= 8 else None
         self.unknown_tags = src.tags()
         return self

@@ -83,7 +83,7 @@ class LeaderAndIsrTopicError(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partition_errors = [LeaderAndIsrPartitionError.decode(src, version) for _ in range(src.array_length())]
+        self.partition_errors = src.structs(LeaderAndIsrPartitionError, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -128,12 +128,8 @@ class LeaderAndIsrResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.error_code = src.int16()
-        self.partition_errors = (
-            [LeaderAndIsrPartitionError.decode(src, version) for _ in range(src.array_length())] if version <= 4 else []
-        )
-        self.topics = (
-            [LeaderAndIsrTopicError.decode(src, version) for _ in range(src.array_length())] if version >= 5 else []
-        )
+        self.partition_errors = src.structs(LeaderAndIsrPartitionError, version) if version <= 4 else []
+        self.topics = src.structs(LeaderAndIsrTopicError, version) if version >= 5 else []
         self.unknown_tags = src.tags()
         return self
 
@@ -269,7 +265,7 @@ class LeaderAndIsrTopicState(Struct):
         self = cls.__new__(cls)
         self.topic_name = src.string()
         self.topic_id = src.uuid() if version >= 5 else ZERO_UUID
-        self.partition_states = [LeaderAndIsrPartitionState.decode(src, version) for _ in range(src.array_length())]
+        self.partition_states = src.structs(LeaderAndIsrPartitionState, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -402,12 +398,8 @@ class LeaderAndIsrRequest(Request[LeaderAndIsrResponse]):
         self.controller_epoch = src.int32()
         self.broker_epoch = src.int64() if version >= 2 else -1
         self.type = src.int8() if version >= 5 else 0
-        self.ungrouped_partition_states = (
-            [LeaderAndIsrPartitionState.decode(src, version) for _ in range(src.array_length())] if version <= 1 else []
-        )
-        self.topic_states = (
-            [LeaderAndIsrTopicState.decode(src, version) for _ in range(src.array_length())] if version >= 2 else []
-        )
-        self.live_leaders = [LeaderAndIsrLiveLeader.decode(src, version) for _ in range(src.array_length())]
+        self.ungrouped_partition_states = src.structs(LeaderAndIsrPartitionState, version) if version <= 1 else []
+        self.topic_states = src.structs(LeaderAndIsrTopicState, version) if version >= 2 else []
+        self.live_leaders = src.structs(LeaderAndIsrLiveLeader, version)
         self.unknown_tags = src.tags()
         return self

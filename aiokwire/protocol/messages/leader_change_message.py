@@ -88,7 +88,7 @@ class LeaderChangeMessage(Data):
         self = cls.__new__(cls)
         self.version = src.int16()
         self.leader_id = src.int32()
-        self.voters = [Voter.decode(src, version) for _ in range(src.array_length())]
-        self.granting_voters = [Voter.decode(src, version) for _ in range(src.array_length())]
+        self.voters = src.structs(Voter, version)
+        self.granting_voters = src.structs(Voter, version)
         self.unknown_tags = src.tags()
         return self

@@ -91,7 +91,7 @@ class LeaveGroupResponse(Response):
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32() if version >= 1 else 0
         self.error_code = src.int16()
-        self.members = [MemberResponse.decode(src, version) for _ in range(src.array_length())] if version >= 3 else []
+        self.members = src.structs(MemberResponse, version) if version >= 3 else []
         self.unknown_tags = src.tags()
         return self
 
@@ -180,7 +180,7 @@ class LeaveGroupRequest(Request[LeaveGroupResponse]):
         self = cls.__new__(cls)
         self.group_id = src.string()
         self.member_id = src.string() if version <= 2 else ""
-        self.members = [MemberIdentity.decode(src, version) for _ in range(src.array_length())] if version >= 3 else []
+        self.members = src.structs(MemberIdentity, version) if version >= 3 else []
         self.unknown_tags = src.tags()
         return self
 

@@ -84,7 +84,7 @@ class ListConfigResourcesResponse(Response):
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
-        self.config_resources = [ConfigResource.decode(src, version) for _ in range(src.array_length())]
+        self.config_resources = src.structs(ConfigResource, version)
         self.unknown_tags = src.tags()
         return self
 

@@ -94,7 +94,7 @@ class ListGroupsResponse(Response):
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32() if version >= 1 else 0
         self.error_code = src.int16()
-        self.groups = [ListedGroup.decode(src, version) for _ in range(src.array_length())]
+        self.groups = src.structs(ListedGroup, version)
         self.unknown_tags = src.tags()
         return self
 

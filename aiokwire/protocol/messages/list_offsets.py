@@ -116,7 +116,7 @@ class ListOffsetsTopicResponse(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [ListOffsetsPartitionResponse.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(ListOffsetsPartitionResponse, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -151,7 +151,7 @@ class ListOffsetsResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32() if version >= 2 else 0
-        self.topics = [ListOffsetsTopicResponse.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(ListOffsetsTopicResponse, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -225,7 +225,7 @@ class ListOffsetsTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [ListOffsetsPartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(ListOffsetsPartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -279,7 +279,7 @@ class ListOffsetsRequest(Request[ListOffsetsResponse]):
         self = cls.__new__(cls)
         self.replica_id = src.int32()
         self.isolation_level = src.int8() if version >= 2 else 0
-        self.topics = [ListOffsetsTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(ListOffsetsTopic, version)
         self.timeout_ms = src.int32() if version >= 10 else 0
         self.unknown_tags = src.tags()
         return self

@@ -85,7 +85,7 @@ class OngoingTopicReassignment(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [OngoingPartitionReassignment.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(OngoingPartitionReassignment, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -127,7 +127,7 @@ class ListPartitionReassignmentsResponse(Response):
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.topics = [OngoingTopicReassignment.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(OngoingTopicReassignment, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -198,10 +198,7 @@ class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsRespon
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.timeout_ms = src.int32()
-        length = src.nullable_array_length()
-        self.topics = (
-            None if length < 0 else [ListPartitionReassignmentsTopics.decode(src, version) for _ in range(length)]
-        )
+        self.topics = src.nullable_structs(ListPartitionReassignmentsTopics, version)
         self.unknown_tags = src.tags()
         return self
 

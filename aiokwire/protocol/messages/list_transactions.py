@@ -91,7 +91,7 @@ class ListTransactionsResponse(Response):
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
         self.unknown_state_filters = src.strings()
-        self.transaction_states = [TransactionState.decode(src, version) for _ in range(src.array_length())]
+        self.transaction_states = src.structs(TransactionState, version)
         self.unknown_tags = src.tags()
         return self
 

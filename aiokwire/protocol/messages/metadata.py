@@ -178,7 +178,7 @@ class MetadataResponseTopic(Struct):
         self.name = src.nullable_string() if version >= 12 else src.string()
         self.topic_id = src.uuid() if version >= 10 else ZERO_UUID
         self.is_internal = src.boolean() if version >= 1 else False
-        self.partitions = [MetadataResponsePartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(MetadataResponsePartition, version)
         self.topic_authorized_operations = src.int32() if version >= 8 else -2147483648
         self.unknown_tags = src.tags()
         return self
@@ -246,10 +246,10 @@ class MetadataResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32() if version >= 3 else 0
-        self.brokers = [MetadataResponseBroker.decode(src, version) for _ in range(src.array_length())]
+        self.brokers = src.structs(MetadataResponseBroker, version)
         self.cluster_id = src.nullable_string() if version >= 2 else None
         self.controller_id = src.int32() if version >= 1 else -1
-        self.topics = [MetadataResponseTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(MetadataResponseTopic, version)
         self.cluster_authorized_operations = src.int32() if 8 <= version <= 10 else -2147483648
         self.error_code = src.int16() if version >= 13 else 0
         self.unknown_tags = src.tags()
@@ -355,8 +355,11 @@ class MetadataRequest(Request[MetadataResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        length = src.nullable_array_length() if version >= 1 else src.array_length()
-        self.topics = None if length < 0 else [MetadataRequestTopic.decode(src, version) for _ in range(length)]
+        self.topics = (
+            src.nullable_structs(MetadataRequestTopic, version)
+            if version >= 1
+            else src.structs(MetadataRequestTopic, version)
+        )
         self.allow_auto_topic_creation = src.boolean() if version >= 4 else True
         self.include_cluster_authorized_operations = src.boolean() if 8 <= version <= 10 else False
         self.include_topic_authorized_operations = src.boolean() if version >= 8 else False

@@ -84,7 +84,7 @@ class OffsetCommitResponseTopic(Struct):
         self = cls.__new__(cls)
         self.name = src.string() if version <= 9 else ""
         self.topic_id = src.uuid() if version >= 10 else ZERO_UUID
-        self.partitions = [OffsetCommitResponsePartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(OffsetCommitResponsePartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -119,7 +119,7 @@ class OffsetCommitResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32() if version >= 3 else 0
-        self.topics = [OffsetCommitResponseTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(OffsetCommitResponseTopic, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -210,7 +210,7 @@ class OffsetCommitRequestTopic(Struct):
         self = cls.__new__(cls)
         self.name = src.string() if version <= 9 else ""
         self.topic_id = src.uuid() if version >= 10 else ZERO_UUID
-        self.partitions = [OffsetCommitRequestPartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(OffsetCommitRequestPartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -290,7 +290,7 @@ class OffsetCommitRequest(Request[OffsetCommitResponse]):
             self.member_id = ""
         self.group_instance_id = src.nullable_string() if version >= 7 else None
         self.retention_time_ms = src.int64() if 2 <= version <= 4 else -1
-        self.topics = [OffsetCommitRequestTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(OffsetCommitRequestTopic, version)
         self.unknown_tags = src.tags()
         return self
 

@@ -69,7 +69,7 @@ class OffsetDeleteResponseTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [OffsetDeleteResponsePartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(OffsetDeleteResponsePartition, version)
         return self
 
 
@@ -103,7 +103,7 @@ class OffsetDeleteResponse(Response):
         self = cls.__new__(cls)
         self.error_code = src.int16()
         self.throttle_time_ms = src.int32()
-        self.topics = [OffsetDeleteResponseTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(OffsetDeleteResponseTopic, version)
         return self
 
     def error_codes(self) -> Iterator[int]:
@@ -156,7 +156,7 @@ class OffsetDeleteRequestTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [OffsetDeleteRequestPartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(OffsetDeleteRequestPartition, version)
         return self
 
 
@@ -190,7 +190,7 @@ class OffsetDeleteRequest(Request[OffsetDeleteResponse]):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.group_id = src.string()
-        self.topics = [OffsetDeleteRequestTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(OffsetDeleteRequestTopic, version)
         return self
 
     def coordinator_key(self) -> str:

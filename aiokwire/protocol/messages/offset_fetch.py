@@ -98,7 +98,7 @@ class OffsetFetchResponseTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [OffsetFetchResponsePartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(OffsetFetchResponsePartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -185,7 +185,7 @@ class OffsetFetchResponseTopics(Struct):
         self = cls.__new__(cls)
         self.name = src.string() if version <= 9 else ""
         self.topic_id = src.uuid() if version >= 10 else ZERO_UUID
-        self.partitions = [OffsetFetchResponsePartitions.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(OffsetFetchResponsePartitions, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -220,7 +220,7 @@ class OffsetFetchResponseGroup(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.group_id = src.string()
-        self.topics = [OffsetFetchResponseTopics.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(OffsetFetchResponseTopics, version)
         self.error_code = src.int16()
         self.unknown_tags = src.tags()
         return self
@@ -271,13 +271,9 @@ class OffsetFetchResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32() if version >= 3 else 0
-        self.topics = (
-            [OffsetFetchResponseTopic.decode(src, version) for _ in range(src.array_length())] if version <= 7 else []
-        )
+        self.topics = src.structs(OffsetFetchResponseTopic, version) if version <= 7 else []
         self.error_code = src.int16() if 2 <= version <= 7 else 0
-        self.groups = (
-            [OffsetFetchResponseGroup.decode(src, version) for _ in range(src.array_length())] if version >= 8 else []
-        )
+        self.groups = src.structs(OffsetFetchResponseGroup, version) if version >= 8 else []
         self.unknown_tags = src.tags()
         return self
 
@@ -393,8 +389,7 @@ class OffsetFetchRequestGroup(Struct):
         else:
             self.member_id = None
             self.member_epoch = -1
-        length = src.nullable_array_length()
-        self.topics = None if length < 0 else [OffsetFetchRequestTopics.decode(src, version) for _ in range(length)]
+        self.topics = src.nullable_structs(OffsetFetchRequestTopics, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -461,14 +456,15 @@ class OffsetFetchRequest(Request[OffsetFetchResponse]):
         self = cls.__new__(cls)
         if version <= 7:
             self.group_id = src.string()
-            length = src.nullable_array_length() if 2 <= version <= 7 else src.array_length()
-            self.topics = None if length < 0 else [OffsetFetchRequestTopic.decode(src, version) for _ in range(length)]
+            self.topics = (
+                src.nullable_structs(OffsetFetchRequestTopic, version)
+                if 2 <= version <= 7
+                else src.structs(OffsetFetchRequestTopic, version)
+            )
         else:
             self.group_id = ""
             self.topics = []
-        self.groups = (
-            [OffsetFetchRequestGroup.decode(src, version) for _ in range(src.array_length())] if version >= 8 else []
-        )
+        self.groups = src.structs(OffsetFetchRequestGroup, version) if version >= 8 else []
         self.require_stable = src.boolean() if version >= 7 else False
         self.unknown_tags = src.tags()
         return self

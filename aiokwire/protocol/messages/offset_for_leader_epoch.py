@@ -86,7 +86,7 @@ class OffsetForLeaderTopicResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic = src.string()
-        self.partitions = [EpochEndOffset.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(EpochEndOffset, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -121,7 +121,7 @@ class OffsetForLeaderEpochResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32() if version >= 2 else 0
-        self.topics = [OffsetForLeaderTopicResult.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(OffsetForLeaderTopicResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -188,7 +188,7 @@ class OffsetForLeaderTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic = src.string()
-        self.partitions = [OffsetForLeaderPartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(OffsetForLeaderPartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -228,6 +228,6 @@ class OffsetForLeaderEpochRequest(Request[OffsetForLeaderEpochResponse]):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.replica_id = src.int32() if version >= 3 else -2
-        self.topics = [OffsetForLeaderTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(OffsetForLeaderTopic, version)
         self.unknown_tags = src.tags()
         return self

@@ -151,7 +151,7 @@ class PartitionProduceResponse(Struct):
         self.log_append_time_ms = src.int64() if version >= 2 else -1
         self.log_start_offset = src.int64() if version >= 5 else -1
         if version >= 8:
-            self.record_errors = [BatchIndexAndErrorMessage.decode(src, version) for _ in range(src.array_length())]
+            self.record_errors = src.structs(BatchIndexAndErrorMessage, version)
             self.error_message = src.nullable_string()
         else:
             self.record_errors = []
@@ -201,7 +201,7 @@ class TopicProduceResponse(Struct):
         self = cls.__new__(cls)
         self.name = src.string() if version <= 12 else ""
         self.topic_id = src.uuid() if version >= 13 else ZERO_UUID
-        self.partition_responses = [PartitionProduceResponse.decode(src, version) for _ in range(src.array_length())]
+        self.partition_responses = src.structs(PartitionProduceResponse, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -284,13 +284,13 @@ class ProduceResponse(Response):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.responses = [TopicProduceResponse.decode(src, version) for _ in range(src.array_length())]
+        self.responses = src.structs(TopicProduceResponse, version)
         self.throttle_time_ms = src.int32() if version >= 1 else 0
         self.node_endpoints = []
         unknown = []
         for tag, field in src.tagged():
             if tag == 0 and version >= 10:
-                self.node_endpoints = [NodeEndpoint.decode(field, version) for _ in range(field.array_length())]
+                self.node_endpoints = field.structs(NodeEndpoint, version)
             else:
                 unknown.append((tag, field.rest()))
             field.end()
@@ -361,7 +361,7 @@ class TopicProduceData(Struct):
         self = cls.__new__(cls)
         self.name = src.string() if version <= 12 else ""
         self.topic_id = src.uuid() if version >= 13 else ZERO_UUID
-        self.partition_data = [PartitionProduceData.decode(src, version) for _ in range(src.array_length())]
+        self.partition_data = src.structs(PartitionProduceData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -411,7 +411,7 @@ class ProduceRequest(Request[ProduceResponse]):
         self.transactional_id = src.nullable_string() if version >= 3 else None
         self.acks = src.int16()
         self.timeout_ms = src.int32()
-        self.topic_data = [TopicProduceData.decode(src, version) for _ in range(src.array_length())]
+        self.topic_data = src.structs(TopicProduceData, version)
         self.unknown_tags = src.tags()
         return self
 

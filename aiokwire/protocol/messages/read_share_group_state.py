@@ -109,7 +109,7 @@ class PartitionResult(Struct):
         self.error_message = src.nullable_string()
         self.state_epoch = src.int32()
         self.start_offset = src.int64()
-        self.state_batches = [StateBatch.decode(src, version) for _ in range(src.array_length())]
+        self.state_batches = src.structs(StateBatch, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -141,7 +141,7 @@ class ReadStateResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionResult.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -171,7 +171,7 @@ class ReadShareGroupStateResponse(Response):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.results = [ReadStateResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(ReadStateResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -233,7 +233,7 @@ class ReadStateData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -271,6 +271,6 @@ class ReadShareGroupStateRequest(Request[ReadShareGroupStateResponse]):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.group_id = src.string()
-        self.topics = [ReadStateData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(ReadStateData, version)
         self.unknown_tags = src.tags()
         return self

@@ -107,7 +107,7 @@ class ReadStateSummaryResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionResult.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -137,7 +137,7 @@ class ReadShareGroupStateSummaryResponse(Response):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.results = [ReadStateSummaryResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(ReadStateSummaryResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -199,7 +199,7 @@ class ReadStateSummaryData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -237,6 +237,6 @@ class ReadShareGroupStateSummaryRequest(Request[ReadShareGroupStateSummaryRespon
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.group_id = src.string()
-        self.topics = [ReadStateSummaryData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(ReadStateSummaryData, version)
         self.unknown_tags = src.tags()
         return self

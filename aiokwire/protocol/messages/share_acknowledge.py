@@ -116,7 +116,7 @@ class ShareAcknowledgeTopicResponse(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -214,8 +214,8 @@ class ShareAcknowledgeResponse(Response):
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
         self.acquisition_lock_timeout_ms = src.int32() if version >= 2 else 0
-        self.responses = [ShareAcknowledgeTopicResponse.decode(src, version) for _ in range(src.array_length())]
-        self.node_endpoints = [NodeEndpoint.decode(src, version) for _ in range(src.array_length())]
+        self.responses = src.structs(ShareAcknowledgeTopicResponse, version)
+        self.node_endpoints = src.structs(NodeEndpoint, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -284,7 +284,7 @@ class AcknowledgePartition(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.partition_index = src.int32()
-        self.acknowledgement_batches = [AcknowledgementBatch.decode(src, version) for _ in range(src.array_length())]
+        self.acknowledgement_batches = src.structs(AcknowledgementBatch, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -316,7 +316,7 @@ class AcknowledgeTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [AcknowledgePartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(AcknowledgePartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -370,6 +370,6 @@ class ShareAcknowledgeRequest(Request[ShareAcknowledgeResponse]):
         self.member_id = src.nullable_string()
         self.share_session_epoch = src.int32()
         self.is_renew_ack = src.boolean() if version >= 2 else False
-        self.topics = [AcknowledgeTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(AcknowledgeTopic, version)
         self.unknown_tags = src.tags()
         return self

@@ -147,7 +147,7 @@ class PartitionData(Struct):
         self.acknowledge_error_message = src.nullable_string()
         self.current_leader = LeaderIdAndEpoch.decode(src, version)
         self.records = src.records()
-        self.acquired_records = [AcquiredRecords.decode(src, version) for _ in range(src.array_length())]
+        self.acquired_records = src.structs(AcquiredRecords, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -179,7 +179,7 @@ class ShareFetchableTopicResponse(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -276,8 +276,8 @@ class ShareFetchResponse(Response):
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
         self.acquisition_lock_timeout_ms = src.int32()
-        self.responses = [ShareFetchableTopicResponse.decode(src, version) for _ in range(src.array_length())]
-        self.node_endpoints = [NodeEndpoint.decode(src, version) for _ in range(src.array_length())]
+        self.responses = src.structs(ShareFetchableTopicResponse, version)
+        self.node_endpoints = src.structs(NodeEndpoint, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -346,7 +346,7 @@ class FetchPartition(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.partition_index = src.int32()
-        self.acknowledgement_batches = [AcknowledgementBatch.decode(src, version) for _ in range(src.array_length())]
+        self.acknowledgement_batches = src.structs(AcknowledgementBatch, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -378,7 +378,7 @@ class FetchTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [FetchPartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(FetchPartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -509,8 +509,8 @@ class ShareFetchRequest(Request[ShareFetchResponse]):
         else:
             self.share_acquire_mode = 0
             self.is_renew_ack = False
-        self.topics = [FetchTopic.decode(src, version) for _ in range(src.array_length())]
-        self.forgotten_topics_data = [ForgottenTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(FetchTopic, version)
+        self.forgotten_topics_data = src.structs(ForgottenTopic, version)
         self.unknown_tags = src.tags()
         return self
 

@@ -74,7 +74,7 @@ class Assignment(Struct):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.topic_partitions = [TopicPartitions.decode(src, version) for _ in range(src.array_length())]
+        self.topic_partitions = src.structs(TopicPartitions, version)
         self.unknown_tags = src.tags()
         return self
 

@@ -83,7 +83,7 @@ class StopReplicaResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.error_code = src.int16()
-        self.partition_errors = [StopReplicaPartitionError.decode(src, version) for _ in range(src.array_length())]
+        self.partition_errors = src.structs(StopReplicaPartitionError, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -210,7 +210,7 @@ class StopReplicaTopicState(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_name = src.string()
-        self.partition_states = [StopReplicaPartitionState.decode(src, version) for _ in range(src.array_length())]
+        self.partition_states = src.structs(StopReplicaPartitionState, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -311,14 +311,8 @@ class StopReplicaRequest(Request[StopReplicaResponse]):
         self.controller_epoch = src.int32()
         self.broker_epoch = src.int64() if version >= 1 else -1
         self.delete_partitions = src.boolean() if version <= 2 else False
-        self.ungrouped_partitions = (
-            [StopReplicaPartitionV0.decode(src, version) for _ in range(src.array_length())] if version <= 0 else []
-        )
-        self.topics = (
-            [StopReplicaTopicV1.decode(src, version) for _ in range(src.array_length())] if 1 <= version <= 2 else []
-        )
-        self.topic_states = (
-            [StopReplicaTopicState.decode(src, version) for _ in range(src.array_length())] if version >= 3 else []
-        )
+        self.ungrouped_partitions = src.structs(StopReplicaPartitionV0, version) if version <= 0 else []
+        self.topics = src.structs(StopReplicaTopicV1, version) if 1 <= version <= 2 else []
+        self.topic_states = src.structs(StopReplicaTopicState, version) if version >= 3 else []
         self.unknown_tags = src.tags()
         return self

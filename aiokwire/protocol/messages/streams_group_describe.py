@@ -85,7 +85,7 @@ class TopicInfo(Struct):
         self.name = src.string()
         self.partitions = src.int32()
         self.replication_factor = src.int16()
-        self.topic_configs = [KeyValue.decode(src, version) for _ in range(src.array_length())]
+        self.topic_configs = src.structs(KeyValue, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -137,8 +137,8 @@ class Subtopology(Struct):
         self.subtopology_id = src.string()
         self.source_topics = src.strings()
         self.repartition_sink_topics = src.strings()
-        self.state_changelog_topics = [TopicInfo.decode(src, version) for _ in range(src.array_length())]
-        self.repartition_source_topics = [TopicInfo.decode(src, version) for _ in range(src.array_length())]
+        self.state_changelog_topics = src.structs(TopicInfo, version)
+        self.repartition_source_topics = src.structs(TopicInfo, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -170,8 +170,7 @@ class Topology(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.epoch = src.int32()
-        length = src.nullable_array_length()
-        self.subtopologies = None if length < 0 else [Subtopology.decode(src, version) for _ in range(length)]
+        self.subtopologies = src.nullable_structs(Subtopology, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -303,9 +302,9 @@ class Assignment(Struct):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.active_tasks = [TaskIds.decode(src, version) for _ in range(src.array_length())]
-        self.standby_tasks = [TaskIds.decode(src, version) for _ in range(src.array_length())]
-        self.warmup_tasks = [TaskIds.decode(src, version) for _ in range(src.array_length())]
+        self.active_tasks = src.structs(TaskIds, version)
+        self.standby_tasks = src.structs(TaskIds, version)
+        self.warmup_tasks = src.structs(TaskIds, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -407,9 +406,9 @@ class Member(Struct):
         self.topology_epoch = src.int32()
         self.process_id = src.string()
         self.user_endpoint = Endpoint.decode(src, version) if src.present() else None
-        self.client_tags = [KeyValue.decode(src, version) for _ in range(src.array_length())]
-        self.task_offsets = [TaskOffset.decode(src, version) for _ in range(src.array_length())]
-        self.task_end_offsets = [TaskOffset.decode(src, version) for _ in range(src.array_length())]
+        self.client_tags = src.structs(KeyValue, version)
+        self.task_offsets = src.structs(TaskOffset, version)
+        self.task_end_offsets = src.structs(TaskOffset, version)
         self.assignment = Assignment.decode(src, version)
         self.target_assignment = Assignment.decode(src, version)
         self.is_classic = src.boolean()
@@ -484,7 +483,7 @@ class DescribedGroup(Struct):
         self.group_epoch = src.int32()
         self.assignment_epoch = src.int32()
         self.topology = Topology.decode(src, version) if src.present() else None
-        self.members = [Member.decode(src, version) for _ in range(src.array_length())]
+        self.members = src.structs(Member, version)
         self.authorized_operations = src.int32()
         self.unknown_tags = src.tags()
         return self
@@ -519,7 +518,7 @@ class StreamsGroupDescribeResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.groups = [DescribedGroup.decode(src, version) for _ in range(src.array_length())]
+        self.groups = src.structs(DescribedGroup, version)
         self.unknown_tags = src.tags()
         return self
 

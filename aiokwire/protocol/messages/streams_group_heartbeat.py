@@ -172,8 +172,8 @@ class EndpointToPartitions(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.user_endpoint = Endpoint.decode(src, version)
-        self.active_partitions = [TopicPartition.decode(src, version) for _ in range(src.array_length())]
-        self.standby_partitions = [TopicPartition.decode(src, version) for _ in range(src.array_length())]
+        self.active_partitions = src.structs(TopicPartition, version)
+        self.standby_partitions = src.structs(TopicPartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -276,19 +276,12 @@ class StreamsGroupHeartbeatResponse(Response):
         self.heartbeat_interval_ms = src.int32()
         self.acceptable_recovery_lag = src.int32()
         self.task_offset_interval_ms = src.int32()
-        length = src.nullable_array_length()
-        self.status = None if length < 0 else [Status.decode(src, version) for _ in range(length)]
-        length = src.nullable_array_length()
-        self.active_tasks = None if length < 0 else [TaskIds.decode(src, version) for _ in range(length)]
-        length = src.nullable_array_length()
-        self.standby_tasks = None if length < 0 else [TaskIds.decode(src, version) for _ in range(length)]
-        length = src.nullable_array_length()
-        self.warmup_tasks = None if length < 0 else [TaskIds.decode(src, version) for _ in range(length)]
+        self.status = src.nullable_structs(Status, version)
+        self.active_tasks = src.nullable_structs(TaskIds, version)
+        self.standby_tasks = src.nullable_structs(TaskIds, version)
+        self.warmup_tasks = src.nullable_structs(TaskIds, version)
         self.endpoint_information_epoch = src.int32()
-        length = src.nullable_array_length()
-        self.partitions_by_user_endpoint = (
-            None if length < 0 else [EndpointToPartitions.decode(src, version) for _ in range(length)]
-        )
+        self.partitions_by_user_endpoint = src.nullable_structs(EndpointToPartitions, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -361,7 +354,7 @@ class TopicInfo(Struct):
         self.name = src.string()
         self.partitions = src.int32()
         self.replication_factor = src.int16()
-        self.topic_configs = [KeyValue.decode(src, version) for _ in range(src.array_length())]
+        self.topic_configs = src.structs(KeyValue, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -457,10 +450,10 @@ class Subtopology(Struct):
         self.subtopology_id = src.string()
         self.source_topics = src.strings()
         self.source_topic_regex = src.strings()
-        self.state_changelog_topics = [TopicInfo.decode(src, version) for _ in range(src.array_length())]
+        self.state_changelog_topics = src.structs(TopicInfo, version)
         self.repartition_sink_topics = src.strings()
-        self.repartition_source_topics = [TopicInfo.decode(src, version) for _ in range(src.array_length())]
-        self.copartition_groups = [CopartitionGroup.decode(src, version) for _ in range(src.array_length())]
+        self.repartition_source_topics = src.structs(TopicInfo, version)
+        self.copartition_groups = src.structs(CopartitionGroup, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -492,7 +485,7 @@ class Topology(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.epoch = src.int32()
-        self.subtopologies = [Subtopology.decode(src, version) for _ in range(src.array_length())]
+        self.subtopologies = src.structs(Subtopology, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -649,20 +642,14 @@ class StreamsGroupHeartbeatRequest(Request[StreamsGroupHeartbeatResponse]):
         self.rack_id = src.nullable_string()
         self.rebalance_timeout_ms = src.int32()
         self.topology = Topology.decode(src, version) if src.present() else None
-        length = src.nullable_array_length()
-        self.active_tasks = None if length < 0 else [TaskIds.decode(src, version) for _ in range(length)]
-        length = src.nullable_array_length()
-        self.standby_tasks = None if length < 0 else [TaskIds.decode(src, version) for _ in range(length)]
-        length = src.nullable_array_length()
-        self.warmup_tasks = None if length < 0 else [TaskIds.decode(src, version) for _ in range(length)]
+        self.active_tasks = src.nullable_structs(TaskIds, version)
+        self.standby_tasks = src.nullable_structs(TaskIds, version)
+        self.warmup_tasks = src.nullable_structs(TaskIds, version)
         self.process_id = src.nullable_string()
         self.user_endpoint = Endpoint.decode(src, version) if src.present() else None
-        length = src.nullable_array_length()
-        self.client_tags = None if length < 0 else [KeyValue.decode(src, version) for _ in range(length)]
-        length = src.nullable_array_length()
-        self.task_offsets = None if length < 0 else [TaskOffset.decode(src, version) for _ in range(length)]
-        length = src.nullable_array_length()
-        self.task_end_offsets = None if length < 0 else [TaskOffset.decode(src, version) for _ in range(length)]
+        self.client_tags = src.nullable_structs(KeyValue, version)
+        self.task_offsets = src.nullable_structs(TaskOffset, version)
+        self.task_end_offsets = src.nullable_structs(TaskOffset, version)
         self.shutdown_application = src.boolean()
         self.unknown_tags = src.tags()
         return self

@@ -174,7 +174,7 @@ class SyncGroupRequest(Request[SyncGroupResponse]):
         else:
             self.protocol_type = None
             self.protocol_name = None
-        self.assignments = [SyncGroupRequestAssignment.decode(src, version) for _ in range(src.array_length())]
+        self.assignments = src.structs(SyncGroupRequestAssignment, version)
         self.unknown_tags = src.tags()
         return self
 

@@ -77,7 +77,7 @@ class TxnOffsetCommitResponseTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [TxnOffsetCommitResponsePartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(TxnOffsetCommitResponsePartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -111,7 +111,7 @@ class TxnOffsetCommitResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.throttle_time_ms = src.int32()
-        self.topics = [TxnOffsetCommitResponseTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(TxnOffsetCommitResponseTopic, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -182,7 +182,7 @@ class TxnOffsetCommitRequestTopic(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [TxnOffsetCommitRequestPartition.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(TxnOffsetCommitRequestPartition, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -272,7 +272,7 @@ class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse]):
             self.generation_id = -1
             self.member_id = ""
             self.group_instance_id = None
-        self.topics = [TxnOffsetCommitRequestTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(TxnOffsetCommitRequestTopic, version)
         self.unknown_tags = src.tags()
         return self
 

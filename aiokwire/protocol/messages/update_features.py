@@ -92,9 +92,7 @@ class UpdateFeaturesResponse(Response):
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.results = (
-            [UpdatableFeatureResult.decode(src, version) for _ in range(src.array_length())] if version <= 1 else []
-        )
+        self.results = src.structs(UpdatableFeatureResult, version) if version <= 1 else []
         self.unknown_tags = src.tags()
         return self
 
@@ -188,7 +186,7 @@ class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.timeout_ms = src.int32()
-        self.feature_updates = [FeatureUpdateKey.decode(src, version) for _ in range(src.array_length())]
+        self.feature_updates = src.structs(FeatureUpdateKey, version)
         self.validate_only = src.boolean() if version >= 1 else False
         self.unknown_tags = src.tags()
         return self

@@ -155,7 +155,7 @@ class UpdateMetadataTopicState(Struct):
         self = cls.__new__(cls)
         self.topic_name = src.string()
         self.topic_id = src.uuid() if version >= 7 else ZERO_UUID
-        self.partition_states = [UpdateMetadataPartitionState.decode(src, version) for _ in range(src.array_length())]
+        self.partition_states = src.structs(UpdateMetadataPartitionState, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -244,9 +244,7 @@ class UpdateMetadataBroker(Struct):
         else:
             self.v0_host = ""
             self.v0_port = 0
-        self.endpoints = (
-            [UpdateMetadataEndpoint.decode(src, version) for _ in range(src.array_length())] if version >= 1 else []
-        )
+        self.endpoints = src.structs(UpdateMetadataEndpoint, version) if version >= 1 else []
         self.rack = src.nullable_string() if version >= 2 else ""
         self.unknown_tags = src.tags()
         return self
@@ -351,15 +349,9 @@ class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
         self.is_kraft_controller = src.boolean() if version >= 8 else False
         self.controller_epoch = src.int32()
         self.broker_epoch = src.int64() if version >= 5 else -1
-        self.ungrouped_partition_states = (
-            [UpdateMetadataPartitionState.decode(src, version) for _ in range(src.array_length())]
-            if version <= 4
-            else []
-        )
-        self.topic_states = (
-            [UpdateMetadataTopicState.decode(src, version) for _ in range(src.array_length())] if version >= 5 else []
-        )
-        self.live_brokers = [UpdateMetadataBroker.decode(src, version) for _ in range(src.array_length())]
+        self.ungrouped_partition_states = src.structs(UpdateMetadataPartitionState, version) if version <= 4 else []
+        self.topic_states = src.structs(UpdateMetadataTopicState, version) if version >= 5 else []
+        self.live_brokers = src.structs(UpdateMetadataBroker, version)
         self.type = 0
         unknown = []
         for tag, field in src.tagged():

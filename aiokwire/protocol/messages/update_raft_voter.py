@@ -229,7 +229,7 @@ class UpdateRaftVoterRequest(Request[UpdateRaftVoterResponse]):
         self.current_leader_epoch = src.int32()
         self.voter_id = src.int32()
         self.voter_directory_id = src.uuid()
-        self.listeners = [Listener.decode(src, version) for _ in range(src.array_length())]
+        self.listeners = src.structs(Listener, version)
         self.kraft_version_feature = KRaftVersionFeature.decode(src, version)
         self.unknown_tags = src.tags()
         return self

@@ -90,7 +90,7 @@ class VoteResponseTopicData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_name = src.string()
-        self.partitions = [VoteResponsePartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(VoteResponsePartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -169,12 +169,12 @@ class VoteResponse(Response):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.error_code = src.int16()
-        self.topics = [VoteResponseTopicData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(VoteResponseTopicData, version)
         self.node_endpoints = []
         unknown = []
         for tag, field in src.tagged():
             if tag == 0 and version >= 1:
-                self.node_endpoints = [NodeEndpoint.decode(field, version) for _ in range(field.array_length())]
+                self.node_endpoints = field.structs(NodeEndpoint, version)
             else:
                 unknown.append((tag, field.rest()))
             field.end()
@@ -284,7 +284,7 @@ class VoteRequestTopicData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_name = src.string()
-        self.partitions = [VoteRequestPartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(VoteRequestPartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -333,6 +333,6 @@ class VoteRequest(Request[VoteResponse]):
         self = cls.__new__(cls)
         self.cluster_id = src.nullable_string()
         self.voter_id = src.int32() if version >= 1 else -1
-        self.topics = [VoteRequestTopicData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(VoteRequestTopicData, version)
         self.unknown_tags = src.tags()
         return self

@@ -116,7 +116,7 @@ class Voter(Struct):
         self = cls.__new__(cls)
         self.voter_id = src.int32()
         self.voter_directory_id = src.uuid()
-        self.endpoints = [Endpoint.decode(src, version) for _ in range(src.array_length())]
+        self.endpoints = src.structs(Endpoint, version)
         self.kraft_version_feature = KRaftVersionFeature.decode(src, version)
         self.unknown_tags = src.tags()
         return self
@@ -150,6 +150,6 @@ class VotersRecord(Data):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.version = src.int16()
-        self.voters = [Voter.decode(src, version) for _ in range(src.array_length())]
+        self.voters = src.structs(Voter, version)
         self.unknown_tags = src.tags()
         return self

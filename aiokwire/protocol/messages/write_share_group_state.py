@@ -82,7 +82,7 @@ class WriteStateResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionResult.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -112,7 +112,7 @@ class WriteShareGroupStateResponse(Response):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.results = [WriteStateResult.decode(src, version) for _ in range(src.array_length())]
+        self.results = src.structs(WriteStateResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -207,7 +207,7 @@ class PartitionData(Struct):
         self.leader_epoch = src.int32()
         self.start_offset = src.int64()
         self.delivery_complete_count = src.int32() if version >= 1 else -1
-        self.state_batches = [StateBatch.decode(src, version) for _ in range(src.array_length())]
+        self.state_batches = src.structs(StateBatch, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -239,7 +239,7 @@ class WriteStateData(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.topic_id = src.uuid()
-        self.partitions = [PartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(PartitionData, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -278,6 +278,6 @@ class WriteShareGroupStateRequest(Request[WriteShareGroupStateResponse]):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.group_id = src.string()
-        self.topics = [WriteStateData.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(WriteStateData, version)
         self.unknown_tags = src.tags()
         return self

@@ -77,7 +77,7 @@ class WritableTxnMarkerTopicResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.name = src.string()
-        self.partitions = [WritableTxnMarkerPartitionResult.decode(src, version) for _ in range(src.array_length())]
+        self.partitions = src.structs(WritableTxnMarkerPartitionResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -109,7 +109,7 @@ class WritableTxnMarkerResult(Struct):
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.producer_id = src.int64()
-        self.topics = [WritableTxnMarkerTopicResult.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(WritableTxnMarkerTopicResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -139,7 +139,7 @@ class WriteTxnMarkersResponse(Response):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.markers = [WritableTxnMarkerResult.decode(src, version) for _ in range(src.array_length())]
+        self.markers = src.structs(WritableTxnMarkerResult, version)
         self.unknown_tags = src.tags()
         return self
 
@@ -224,7 +224,7 @@ class WritableTxnMarker(Struct):
         self.producer_id = src.int64()
         self.producer_epoch = src.int16()
         self.transaction_result = src.boolean()
-        self.topics = [WritableTxnMarkerTopic.decode(src, version) for _ in range(src.array_length())]
+        self.topics = src.structs(WritableTxnMarkerTopic, version)
         self.coordinator_epoch = src.int32()
         self.transaction_version = src.int8() if version >= 2 else 0
         self.unknown_tags = src.tags()
@@ -261,6 +261,6 @@ class WriteTxnMarkersRequest(Request[WriteTxnMarkersResponse]):
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
-        self.markers = [WritableTxnMarker.decode(src, version) for _ in range(src.array_length())]
+        self.markers = src.structs(WritableTxnMarker, version)
         self.unknown_tags = src.tags()
         return self
