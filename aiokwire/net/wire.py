@@ -469,7 +469,7 @@ def _decode_bounded(decode: Callable[..., Response], most: int) -> Response:
 
 
 def _release(answer: Response) -> None:
-    """Free a large response that nobody awaits any more; in a thread."""
+    """Free a large response whose request was cancelled; in a thread."""
     names: tuple[str, ...] = answer.__slots__
     for name in names:
         if isinstance(items := getattr(answer, name), list):

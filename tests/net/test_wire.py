@@ -185,7 +185,7 @@ async def test_a_wire_that_fails_while_a_thread_decodes_fails_all_its_requests(s
         await wire.wait_gone()
 
 
-async def test_a_response_that_nobody_awaits_any_more_is_released_by_a_thread(serve: Serve) -> None:
+async def test_a_large_response_to_a_cancelled_request_is_released_by_a_thread(serve: Serve) -> None:
     async def answer_all(talk: Any) -> None:
         talk.writer.write(metadata_of(200_000, 0) + metadata_of(1, 1))
         await talk.until_closed()
