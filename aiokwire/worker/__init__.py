@@ -10,7 +10,7 @@ decoding           from an annotation to a decoder  json_values      the standar
 context            a handler's view of its record and of the worker
 completed_offsets  what is finished of a partition  offset_metadata  the same in a commit's metadata
 ordering           which record runs next           outcomes         what follows an exception
-dead_letters       keeps records that failed
+dead_letters       keeps records that failed        metrics          what became of attempts
 """
 
 from __future__ import annotations

@@ -109,11 +109,13 @@ class Executor:
                 if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                     raise
                 self._error = _as_failure(error)
+                line.counts.raised(self._error, clock() - now)
                 if scope.cancel_called:
                     return
                 await self._fail(item)
             else:
                 self.expires = math.inf
+                line.counts.returned(clock() - now)
                 if scope.cancel_called:
                     return
                 if context.deliveries is None and context.held is None:
@@ -143,6 +145,7 @@ class Executor:
             timeout = item.partition.handler_line.timeout
             if self._error is None:
                 self._error = TimeoutError(f"the handler did not finish within {timeout:g} s")
+                item.partition.handler_line.counts.raised(self._error, timeout)
             return
         self.item = self._error = None
         self._queue.release(item)

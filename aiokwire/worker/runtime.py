@@ -18,6 +18,7 @@ from aiokwire.cluster import Supervisor
 from aiokwire.consumer import Consumer, ConsumerRecord
 from aiokwire.errors import ClosedError, ConfigurationError
 from aiokwire.hooks import Hooks
+from aiokwire.metrics import Sample
 from aiokwire.producer import Delivery, Producer
 from aiokwire.types import Guarantee, OffsetAndMetadata, Order, RecordMetadata, TopicPartition
 from aiokwire.worker.committer import Committer, EarlyCommitter, Finished, OffsetCommitter
@@ -27,6 +28,7 @@ from aiokwire.worker.context import Output
 from aiokwire.worker.dead_letters import DeadLetters
 from aiokwire.worker.executor import Executor, Executors, RetryTimer, Turn
 from aiokwire.worker.handlers import Handler, HandlerRegistry
+from aiokwire.worker.metrics import labels_of, samples_of
 from aiokwire.worker.rebalance import CANCEL_TIMEOUT, COMMIT_TIMEOUT, WorkerListener
 from aiokwire.worker.settlement import Settlement
 from aiokwire.worker.transactional import DeadLetterSender, TransactionCommitter
@@ -137,6 +139,19 @@ class Runtime:
             timeout = handler.timeout if handler.timeout is not None else self._config.handler_timeout
             line = self._lines[handler] = HandlerLine(handler, policy, timeout)
         return line
+
+    def metrics(self) -> list[Sample]:
+        """Return the metrics of the worker and its clients; from any thread."""
+        labels = labels_of(self.consumer.config.client_id, self._config.group)
+        active = sum(one.item is not None for one in self._workers)
+        own = samples_of(
+            labels,
+            list(self._lines.values()),
+            in_flight=sum(partition.in_flight for partition in list(self.queue.partitions.values())),
+            active=active,
+            concurrency=len(self._workers),
+        )
+        return own + self.consumer.metrics() + self._producer.metrics()
 
     # --- start --------------------------------------------------------------------------------------------------------
 

@@ -95,6 +95,7 @@ class Settlement:
         """Settle a record whose attempt raised. Cancelled, it leaves the record as it was."""
         decision = decide(error, item.attempt, item.partition.handler_line.policy, self._rng)
         if decision.action is Action.RETRY:
+            item.partition.handler_line.counts.followed(decision.action.value)
             what = _summary(error)
             logger.info("%s: attempt %d failed, next in %.3f s: %s", _place(item), item.attempt, decision.delay, what)
             self._timer.put_off(item, decision.delay)
@@ -111,6 +112,7 @@ class Settlement:
 
     async def _give_up(self, item: InFlightRecord, error: BaseException, action: Action) -> bool:
         """Carry out what follows the last attempt; return whether the record is completed."""
+        item.partition.handler_line.counts.followed(action.value)
         if action is Action.STOP:
             self._on_fatal(_reason(item, error))
             return False

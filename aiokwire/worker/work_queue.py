@@ -14,6 +14,7 @@ from aiokwire.consumer import ConsumerRecord
 from aiokwire.types import Order, TopicPartition
 from aiokwire.worker.completed_offsets import CompletedOffsets, Progress
 from aiokwire.worker.handlers import Handler
+from aiokwire.worker.metrics import HandlerCounts
 from aiokwire.worker.ordering import Line, Ordered, Ordering
 from aiokwire.worker.outcomes import RetryPolicy
 
@@ -23,11 +24,12 @@ RawRecord = ConsumerRecord[bytes, bytes]
 class HandlerLine(Line):
     """The runnable records of a handler, with what applies to each attempt."""
 
-    __slots__ = ("handler", "policy", "timeout")
+    __slots__ = ("counts", "handler", "policy", "timeout")
 
     def __init__(self, handler: Handler, policy: RetryPolicy, timeout: float) -> None:
         """`timeout`: seconds, `math.inf` without a limit."""
         super().__init__(handler.concurrency)
+        self.counts = HandlerCounts()
         self.handler = handler
         self.policy = policy
         self.timeout = timeout

@@ -9,16 +9,20 @@ import re
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, ClassVar, Self, TypeVar, Unpack
 
 import anyio
 
 from aiokwire.config import config_of, documents_options
+from aiokwire.consumer import Consumer
 from aiokwire.errors import ClosedError, ConfigurationError
 from aiokwire.hooks import Hooks
+from aiokwire.metrics import Metric, Sample
+from aiokwire.producer import Producer
 from aiokwire.types import TopicPartition
 from aiokwire.worker.config import WorkerConfig, WorkerOptions
 from aiokwire.worker.handlers import Handler, HandlerFunction, HandlerOptions, HandlerRegistry
+from aiokwire.worker.metrics import METRICS
 from aiokwire.worker.runtime import Runtime
 
 F = TypeVar("F", bound=HandlerFunction)
@@ -42,6 +46,8 @@ class Worker:
     unfinished record; records that finished beyond it are named in the commit's metadata, so that
     a restart does not handle them again.
     """
+
+    METRICS: ClassVar[tuple[Metric, ...]] = (*METRICS, *Consumer.METRICS, *Producer.METRICS)
 
     def __init__(
         self,
@@ -233,6 +239,11 @@ class Worker:
     def failure(self) -> BaseException | None:
         """What stopped the worker; None while it runs, and after it was closed in order."""
         return None if self._runtime is None else self._runtime.failure
+
+    def metrics(self) -> list[Sample]:
+        """Return all metrics now, those of its consumer and producer included, from any thread;
+        docs/metrics.md lists them. None before the start."""
+        return [] if self._runtime is None else self._runtime.metrics()
 
     @property
     def in_flight(self) -> int:

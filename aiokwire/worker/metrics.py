@@ -1,0 +1,103 @@
+"""The counts of a worker's handlers, and its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from aiokwire.metrics import (
+    CLIENT_ID,
+    ERROR_TYPE,
+    GROUP,
+    KAFKA,
+    LONG,
+    OPERATION,
+    SYSTEM,
+    Histogram,
+    Labels,
+    Metric,
+    Sample,
+)
+
+if TYPE_CHECKING:
+    from aiokwire.worker.work_queue import HandlerLine
+
+HANDLER: Final = "kafka.worker.handler"
+ACTION: Final = "kafka.worker.action"
+
+DURATION: Final = Metric(
+    "messaging.process.duration",
+    "histogram",
+    "s",
+    "Time of an attempt to handle a record, by its outcome; its count without `error.type` is the number of "
+    "records that handlers have completed.",
+    (SYSTEM, OPERATION, HANDLER, ERROR_TYPE),
+    LONG,
+)
+FAILURES: Final = Metric(
+    "kafka.worker.failure",
+    "counter",
+    "{message}",
+    'What followed attempts that failed: "retry", "skip", "dead-letter" or "stop".',
+    (HANDLER, ACTION),
+)
+IN_FLIGHT: Final = Metric(
+    "kafka.worker.records.in.flight", "gauge", "{message}", "Records that are fetched and not finished."
+)
+ACTIVE: Final = Metric("kafka.worker.handlers.active", "gauge", "{handler}", "Handlers that run now.")
+CONCURRENCY: Final = Metric("kafka.worker.handlers.limit", "gauge", "{handler}", "`concurrency`.")
+METRICS: Final = (DURATION, FAILURES, IN_FLIGHT, ACTIVE, CONCURRENCY)
+
+PROCESS: Final = "process"
+
+
+class HandlerCounts:
+    """What became of the attempts of one handler. Executors and settlement call it on the loop."""
+
+    __slots__ = ("_actions", "_completed", "_failed")
+
+    def __init__(self) -> None:
+        self._completed = DURATION.new_histogram()
+        self._failed: dict[str, Histogram] = {}  # by the type of the error
+        self._actions: dict[str, int] = {}
+
+    def returned(self, seconds: float) -> None:
+        """The handler returned."""
+        self._completed.observe(seconds)
+
+    def raised(self, error: BaseException, seconds: float) -> None:
+        """The handler raised, or was interrupted."""
+        kind = type(error).__name__
+        if kind not in self._failed:
+            self._failed[kind] = DURATION.new_histogram()
+        self._failed[kind].observe(seconds)
+
+    def followed(self, action: str) -> None:
+        """What followed a failure."""
+        self._actions[action] = self._actions.get(action, 0) + 1
+
+    def samples(self, handler: str, labels: Labels) -> list[Sample]:
+        """Return the metrics of the handler; from any thread."""
+        found = [DURATION.sample(self._completed.read(), labels, KAFKA, PROCESS, handler)]
+        for kind, histogram in list(self._failed.items()):
+            found.append(DURATION.sample(histogram.read(), labels, KAFKA, PROCESS, handler, kind))
+        return found + [FAILURES.sample(count, labels, handler, one) for one, count in list(self._actions.items())]
+
+
+def labels_of(client_id: str, group: str) -> dict[str, str]:
+    """Return the labels of a worker's metrics."""
+    return {CLIENT_ID: client_id, GROUP: group}
+
+
+def samples_of(
+    labels: Labels, lines: Iterable[HandlerLine], *, in_flight: int, active: int, concurrency: int
+) -> list[Sample]:
+    """Return the metrics of a worker, without those of its clients."""
+    found = [
+        IN_FLIGHT.sample(in_flight, labels),
+        ACTIVE.sample(active, labels),
+        CONCURRENCY.sample(concurrency, labels),
+    ]
+    for line in lines:
+        found += line.counts.samples(line.handler.name, labels)
+    return found
