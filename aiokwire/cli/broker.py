@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +15,7 @@ from aiokwire.cli import broker_security
 from aiokwire.cli.metrics_server import serve_metrics
 from aiokwire.cli.options import pairs_option, parse_settings, parse_topic_partitions
 from aiokwire.cli.running import run
-from aiokwire.threads import start_thread
+from aiokwire.cli.standard import stdin_closed
 
 if TYPE_CHECKING:
     from aiokwire.broker import Broker
@@ -144,7 +142,7 @@ def command(
                 await tasks.start(broker_security.reload_on_hangup, broker)
             describe = _ready_line if ready_json else _listening_lines
             print(describe(broker, properties, url), flush=True)
-            await (_stdin_closed() if exit_with_stdin else anyio.sleep_forever())
+            await (stdin_closed() if exit_with_stdin else anyio.sleep_forever())
             tasks.cancel_scope.cancel()
 
     run(serve, until_stopped=True)
@@ -182,14 +180,3 @@ def _ready_line(broker: Broker, properties: Path | None, metrics: str | None) ->
         **({} if metrics is None else {"metrics": metrics}),
     }
     return json.dumps(ready)
-
-
-async def _stdin_closed() -> None:
-    """Wait for the end of standard input, whether it is a pipe, a file or a terminal."""
-    await asyncio.wrap_future(start_thread(_read_stdin, name="aiokwire stdin"))
-
-
-def _read_stdin() -> None:
-    stdin = sys.__stdin__
-    while stdin is not None and os.read(stdin.fileno(), 1 << 16):
-        pass

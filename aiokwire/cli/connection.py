@@ -29,6 +29,8 @@ BOOTSTRAP_TIMEOUT_MS: Final = 2_000
 # The values of a parent command, in click's shared `meta`.
 _BOOTSTRAP: Final = "aiokwire.bootstrap"
 _SETTINGS: Final = "aiokwire.connection"
+# What commands set for their own clients.
+_COMMAND_DEFAULTS: Final = frozenset({"bootstrap_timeout_ms"})
 _VARIABLES: Final = ("AIOKWIRE_SECURITY_", "AIOKWIRE_SASL_", "AIOKWIRE_SSL_")
 
 
@@ -130,9 +132,18 @@ def connect_options() -> dict[str, Any]:
     return {"bootstrap_timeout_ms": BOOTSTRAP_TIMEOUT_MS, **options}
 
 
+def overriding_options(bootstrap: str | None) -> dict[str, Any]:
+    """Return the options that replace those of a client that exists: addresses and login, as far as
+    the command line, the file, the profile or the environment name them."""
+    ctx = click.get_current_context()
+    options = {name: value for name, value in connect_options().items() if name not in _COMMAND_DEFAULTS}
+    servers = bootstrap or ctx.meta.get(_BOOTSTRAP) or named_bootstrap()
+    return {**options, "bootstrap_servers": servers} if servers else options
+
+
 def source_connection() -> dict[str, str]:
     """Return the same options with the names of the Spark source: `kafka.security.protocol`."""
-    options = {name: value for name, value in connect_options().items() if name != "bootstrap_timeout_ms"}
+    options = {name: value for name, value in connect_options().items() if name not in _COMMAND_DEFAULTS}
     return {f"kafka.{name.replace('_', '.')}": _text(value) for name, value in options.items()}
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import sys
 from typing import Any, TextIO
+
+from aiokwire.threads import start_thread
 
 STDOUT = "standard output"
 
@@ -67,3 +70,14 @@ def discard_stdout() -> None:
         os.dup2(null, raw.fileno())
         os.close(null)
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives until the process ends
+
+
+async def stdin_closed() -> None:
+    """Wait for the end of standard input, whether it is a pipe, a file or a terminal."""
+    await asyncio.wrap_future(start_thread(_read_stdin, name="aiokwire stdin"))
+
+
+def _read_stdin() -> None:
+    stdin = sys.__stdin__
+    while stdin is not None and os.read(stdin.fileno(), 1 << 16):
+        pass

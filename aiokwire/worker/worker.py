@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import random
 import re
@@ -109,6 +110,15 @@ class Worker:
         if self._runtime is not None:
             raise ConfigurationError("add handlers before the worker starts")
         return self._handlers.add(topics, function, **options)
+
+    def configure(self, **options: Unpack[WorkerOptions]) -> None:
+        """Change options before the start, such as the addresses of another cluster.
+
+        Raises: ConfigurationError: as for a new worker, or the worker has started.
+        """
+        if self._runtime is not None:
+            raise ConfigurationError("change options before the worker starts")
+        self.config = dataclasses.replace(self.config, **options)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
