@@ -78,6 +78,7 @@ PRINTED = {
         (r"\[b'book', b'lamp'\]",),
         (r"billed book failure: None",),
     ),
+    "dead_letters.md": ((r"b'{\"number\": 7}' b'orders' b'0'", r"b'no customer for order 7' b'paid'"),),
     "security.md": ((r"stored at 0", r"topic 'salaries': TOPIC_AUTHORIZATION_FAILED"),),
 }
 
