@@ -1,4 +1,4 @@
-"""The processes of `aiokwire run`: started, restarted, replaced, stopped, and killed if they have to be."""
+"""The processes of `aiokwire run`: started, restarted, replaced, stopped, killed if need be."""
 
 from __future__ import annotations
 
