@@ -57,6 +57,8 @@ async def _ask(options: dict[str, Any]) -> None:
 
         async def end() -> None:
             await anyio.to_thread.run_sync(sys.stdin.read)
+            while not waits:  # a short attack
+                await anyio.sleep(_PAUSE)
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(end)
