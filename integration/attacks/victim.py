@@ -51,14 +51,14 @@ class Victim:
 
 async def _ask(options: dict[str, Any]) -> None:
     waits: list[float] = []
+    answered = anyio.Event()
     async with Admin(**options) as admin, anyio.create_task_group() as tasks:
         await admin.describe_cluster()
         print("ready", flush=True)
 
         async def end() -> None:
             await anyio.to_thread.run_sync(sys.stdin.read)
-            while not waits:  # a short attack
-                await anyio.sleep(_PAUSE)
+            await answered.wait()  # an attack may be shorter than a pause
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(end)
@@ -66,6 +66,7 @@ async def _ask(options: dict[str, Any]) -> None:
             began = anyio.current_time()
             await admin.describe_cluster()
             waits.append(anyio.current_time() - began)
+            answered.set()
             await anyio.sleep(_PAUSE)
     print(json.dumps(waits), flush=True)
 
