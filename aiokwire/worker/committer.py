@@ -11,7 +11,7 @@ import anyio
 from aiokwire.cluster import failure_level
 from aiokwire.consumer import Consumer
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import AuthorizationError, BrokerError, CommitFailed, FencedError, KafkaError
+from aiokwire.errors import AuthorizationError, BrokerError, ClosedError, CommitFailed, FencedError, KafkaError
 from aiokwire.types import OffsetAndMetadata, TopicPartition
 from aiokwire.worker.completed_offsets import Progress
 from aiokwire.worker.offset_metadata import encode_ranges
@@ -128,6 +128,8 @@ class OffsetCommitter:
                 logger.info("group %r: %s", group, error)  # the new owner continues at the last commit
             except (AuthorizationError, FencedError) as error:
                 self._on_fatal(error)
+            except ClosedError:
+                pass  # the worker has stopped
             except KafkaError as error:
                 is_too_large = isinstance(error, BrokerError) and error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE
                 if is_too_large and self._finished.shorten(group):

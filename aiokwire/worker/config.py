@@ -73,8 +73,9 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
     revoke_timeout_ms: float = 20_000
     """How long handlers of revoked partitions may continue before they are cancelled. The rebalance waits for them."""
     shutdown_timeout_ms: float = 20_000
-    """How long running handlers may continue after the worker was asked to stop, before they are cancelled. Commits
-    and open deliveries take up to 10 seconds more: keep the sum below the grace period of the supervisor."""
+    """How long running handlers may continue after the worker was asked to stop, before they are cancelled. The last
+    commit, leaving the group and open deliveries take milliseconds, but up to 20 seconds more while brokers do not
+    respond: keep the sum below the grace period of the supervisor."""
     offset_metadata_max_bytes: int = MAX_LENGTH
     """The longest metadata of a commit, which names the records that are finished beyond the committed offset: at most
     the broker's `offset.metadata.max.bytes`. 0: none is written, and a restart handles those records again."""

@@ -87,7 +87,8 @@ class WorkerListener(RebalanceListener):
                 cancelled,
                 self._revoke_timeout,
             )
-            await self._queue.settle(partitions, CANCEL_TIMEOUT)
+            if cancelled:
+                await self._queue.settle(partitions, CANCEL_TIMEOUT)
         await self._committer.commit(partitions, COMMIT_TIMEOUT)
         self._give_up(partitions)
 

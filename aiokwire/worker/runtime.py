@@ -29,7 +29,7 @@ from aiokwire.worker.dead_letters import DeadLetters
 from aiokwire.worker.executor import Executor, Executors, RetryTimer, Turn
 from aiokwire.worker.handlers import Handler, HandlerRegistry
 from aiokwire.worker.metrics import labels_of, samples_of
-from aiokwire.worker.rebalance import CANCEL_TIMEOUT, COMMIT_TIMEOUT, WorkerListener
+from aiokwire.worker.rebalance import CANCEL_TIMEOUT, WorkerListener
 from aiokwire.worker.settlement import Settlement
 from aiokwire.worker.transactional import DeadLetterSender, TransactionCommitter
 from aiokwire.worker.work_queue import HandlerLine, InFlightRecord, WorkQueue
@@ -40,6 +40,9 @@ Groups = Mapping[TopicPartition, list[ConsumerRecord[bytes, bytes]]]
 
 # One wait for records (seconds). The consumer counts it as activity of the application.
 POLL: Final = 1.0
+# How long (seconds) each step after the handlers may take when the worker stops: the last commit, leaving the group,
+# delivering what was accepted.
+LAST_STEP_TIMEOUT: Final = 5.0
 
 
 class DirectOutlet:
@@ -291,9 +294,9 @@ class Runtime:
                 return
             await self._drain(0.0 if self._is_hurried else timeout)
             partitions = list(self.queue.partitions)
-            await self._committer.commit(partitions, COMMIT_TIMEOUT)
+            await self._committer.commit(partitions, LAST_STEP_TIMEOUT)
             self.queue.remove(partitions)
-            await self.consumer.close()
+            await self.consumer.close(LAST_STEP_TIMEOUT)
             self._has_left = True
             self.stopped.set()
 
@@ -303,22 +306,30 @@ class Runtime:
         is_settled = False
         with anyio.CancelScope() as self._draining:
             is_settled = await self.queue.settle(partitions, timeout)
-        if not is_settled:
-            cancelled = self._executors.interrupt(partitions)
-            logger.warning(
-                "group %r: %d handler(s) were cancelled because the worker stops; their records are delivered again",
-                self._config.group,
-                cancelled,
-            )
-            self.queue.close_partitions(partitions, finish_queued=False)
+        if is_settled:
+            return
+        cancelled = self._executors.interrupt(partitions)
+        logger.warning(
+            "group %r: %d record(s) were unfinished when the worker stopped, and are delivered again; %d handler(s) "
+            "were cancelled",
+            self._config.group,
+            self.queue.in_flight,
+            cancelled,
+        )
+        self.queue.close_partitions(partitions, finish_queued=False)
+        if cancelled:
             await self.queue.settle(partitions, CANCEL_TIMEOUT)
 
     async def _end(self) -> None:
+        """Close the clients, and end the tasks."""
+        await self.consumer.close(LAST_STEP_TIMEOUT)
         self._supervisor.stop()
         if self._has_tasks:
+            with anyio.move_on_after(LAST_STEP_TIMEOUT):  # a transaction may wait for its coordinator
+                await self._supervisor.wait()
+        await self._producer.close(LAST_STEP_TIMEOUT)
+        if self._has_tasks:
             await self._supervisor.wait()
-        await self.consumer.close()
-        await self._producer.close(COMMIT_TIMEOUT)
         self.stopped.set()
 
     def _on_end(self, failure: BaseException | None) -> None:

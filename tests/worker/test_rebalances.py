@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import anyio
 import pytest
 
-from aiokwire import Worker
+from aiokwire import Context, RetryPolicy, Worker
 from aiokwire.broker import Broker
 from aiokwire.testing import ApiKey, ErrorCode
 from tests.worker.workers import ORDERS, Handled, committed, fill, new_worker, until, until_committed
@@ -126,3 +128,48 @@ async def test_a_static_member_resumes_where_it_was(kafka_broker: Broker) -> Non
                 handled.release("1")
                 await until(lambda: "3" in handled.finished)
     assert handled.started in (["1", "2", "1", "3"], ["2", "1", "1", "3"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("options", [{}, {"group_protocol": "consumer"}])
+async def test_what_finished_is_not_repeated_and_keys_keep_their_order_while_workers_come_and_go(
+    kafka_broker: Broker, seed: int, options: dict[str, Any]
+) -> None:
+    rng = random.Random(seed)
+    for partition in (0, 1):
+        await fill(kafka_broker, *(f"k{n % 5}:{partition}-{n % 5}-{n}" for n in range(60)), partition=partition)
+    finished: list[str] = []
+    repeated: list[str] = []
+
+    async def handle(value: str, context: Context) -> None:
+        if value in finished:
+            repeated.append(value)
+        for _ in range(rng.randrange(15)):
+            await anyio.lowlevel.checkpoint()
+        if rng.random() < 0.2:
+            raise ValueError("now and then")
+        finished.append(value)
+
+    async def live() -> None:
+        """Run a worker until some records have finished; stop it without waiting for the others."""
+        worker = new_worker(
+            kafka_broker,
+            shutdown_timeout_ms=0,
+            revoke_timeout_ms=0,
+            retry=RetryPolicy(attempts=99, backoff=0),
+            **options,
+        )
+        worker.add_handler(handle, "orders")
+        goal = min(120, len(finished) + rng.randrange(1, 25))
+        async with worker:
+            await until(lambda: len(finished) >= goal)
+
+    while len(finished) < 120:
+        async with anyio.create_task_group() as group:
+            group.start_soon(live)
+            group.start_soon(live)
+    assert not repeated
+    assert len(finished) == 120
+    for chain in {value.rpartition("-")[0] for value in finished}:
+        numbers = [int(value.rpartition("-")[2]) for value in finished if value.startswith(f"{chain}-")]
+        assert numbers == sorted(numbers)
