@@ -8,13 +8,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import click
 import pytest
 from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiokwire import Consumer, OffsetAndMetadata, Producer, Record, TopicPartition
+from aiokwire import (
+    Consumer,
+    ConsumerRecord,
+    Headers,
+    OffsetAndMetadata,
+    Producer,
+    Record,
+    TopicPartition,
+    Worker,
+)
 from aiokwire.broker import Broker
 from aiokwire.cli.letters import Letter, LetterFilter, parse_offsets
 from aiokwire.cli.replaying import Replay, ReplayedOffsets, Target
@@ -229,6 +239,34 @@ async def test_a_replay_that_fails_leaves_nothing_and_can_be_repeated() -> None:
         async with Consumer("orders", bootstrap_servers=broker.bootstrap_servers, **options) as consumer:
             read = [await consumer.getone(timeout=5) for _ in range(3)]
             assert [record.value for record in read] == [b"v0", b"v1", b"v2"]
+
+
+async def test_a_record_is_handled_once_its_handler_is_repaired_and_its_dead_letter_replayed() -> None:
+    handled: list[tuple[int, bytes, Headers]] = []
+    arrived = anyio.Event()
+
+    async def broken(number: int) -> None:
+        raise AssertionError("it cannot be decoded")
+
+    async def repaired(value: bytes, record: ConsumerRecord, headers: Headers) -> None:  # type: ignore[type-arg]
+        handled.append((record.partition, value, headers))
+        arrived.set()
+
+    async with Broker(topics={"orders": 2, "orders.dlq": 1}) as broker:
+        first = Worker(broker.bootstrap_servers, group_id="billing")
+        first.add_handler(broken, "orders")
+        async with first, Producer(broker.bootstrap_servers) as producer:
+            await producer.send("orders", b"\xffseven", b"k", partition=1, headers=[("trace", b"t")])
+            (letter,) = await broker.wait_for_records("orders.dlq", 1)
+        assert dict(letter.headers)["__connect.errors.stage"] == b"VALUE_CONVERTER"
+        second = Worker(broker.bootstrap_servers, group_id="billing")
+        second.add_handler(repaired, "orders")
+        async with second:
+            replay = Replay(LetterFilter(handlers=("broken",)), Target(None, keeps_headers=False), "g", None)
+            await replay.run(broker.bootstrap_servers, ["orders.dlq"])
+            with anyio.fail_after(10):
+                await arrived.wait()
+    assert handled == [(1, b"\xffseven", (("trace", b"t"),))]
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
