@@ -47,9 +47,29 @@ asyncio.run(worker.run())
 """
 
 
+BILLING = """
+import asyncio, os, signal, sys
+import aiokwire
+
+worker = aiokwire.Worker(
+    sys.argv[1], group_id="billing", group_instance_id="billing-1", delivery=sys.argv[2], linger_ms=0,
+    commit_interval_ms=5,
+)
+
+@worker.handler("orders")
+async def bill(value: str, context: aiokwire.Context) -> None:
+    if value == sys.argv[3]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    await asyncio.sleep(int(value) % 7 / 1000)
+    await context.send("invoices", value.encode())
+
+asyncio.run(worker.run())
+"""
+
+
 @pytest.fixture
 def kafka_broker_options() -> dict[str, Any]:
-    return {"topics": {"orders": 1}}
+    return {"topics": {"orders": 1, "invoices": 1}}
 
 
 class Process:
@@ -78,16 +98,24 @@ class Process:
 
 
 @contextmanager
-def running(
-    broker: ThreadedBroker, *values: str, delivery: str = "at-least-once", patience: float = 60_000
-) -> Iterator[Process]:
-    asyncio.run(workers.fill(cast("Broker", broker), *(f"{value}:{value}" for value in values)))
-    arguments = [sys.executable, "-c", PROGRAM, broker.bootstrap_servers, delivery, str(patience)]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+def program(text: str, *arguments: str) -> Iterator[Process]:
+    """Run a program; it is killed at the end of the block."""
+    with subprocess.Popen(
+        [sys.executable, "-c", text, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             yield Process(process)
         finally:
             process.kill()
+
+
+@contextmanager
+def running(
+    broker: ThreadedBroker, *values: str, delivery: str = "at-least-once", patience: float = 60_000
+) -> Iterator[Process]:
+    asyncio.run(workers.fill(cast("Broker", broker), *(f"{value}:{value}" for value in values)))
+    with program(PROGRAM, broker.bootstrap_servers, delivery, str(patience)) as process:
+        yield process
 
 
 def committed(broker: ThreadedBroker) -> int:
@@ -145,30 +173,46 @@ def test_a_handler_that_exits_ends_the_process_with_its_code(kafka_broker: Threa
     assert committed(kafka_broker) == 1
 
 
+WITHOUT_BROKER = """
+import asyncio
+import aiokwire
+
+worker = aiokwire.Worker("127.0.0.1:1", group_id="billing", bootstrap_timeout_ms=600_000)
+
+@worker.handler("orders")
+async def handle(value: bytes) -> None: ...
+
+async def main() -> None:
+    asyncio.get_running_loop().call_later(0.1, lambda: print("starting", flush=True))
+    await worker.run()
+
+asyncio.run(main())
+"""
+
+
 def test_a_signal_during_the_start_ends_the_process() -> None:
-    with running_without_broker() as process:
+    with program(WITHOUT_BROKER) as process:
         process.read("starting")
         process.signal(signal.SIGTERM)
         code, _ = process.end()
     assert code == 0
 
 
-@contextmanager
-def running_without_broker() -> Iterator[Process]:
-    program = (
-        "import asyncio, aiokwire\n"
-        'worker = aiokwire.Worker("127.0.0.1:1", group_id="billing", bootstrap_timeout_ms=600_000)\n'
-        '@worker.handler("orders")\n'
-        "async def handle(value: bytes) -> None: ...\n"
-        "async def main() -> None:\n"
-        '    asyncio.get_running_loop().call_later(0.1, lambda: print("starting", flush=True))\n'
-        "    await worker.run()\n"
-        "asyncio.run(main())\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield Process(process)
-        finally:
-            process.kill()
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
+def test_no_order_is_lost_by_kills_and_with_exactly_once_none_is_billed_twice(
+    kafka_broker: ThreadedBroker, delivery: str
+) -> None:
+    orders = [str(n) for n in range(300)]
+    broker = cast("Broker", kafka_broker)
+    asyncio.run(workers.fill(broker, *(f"k{n}:{n}" for n in orders)))
+    for last in ("40", "110", "190"):
+        with program(BILLING, kafka_broker.bootstrap_servers, delivery, last) as process:
+            assert process.end()[0] == -signal.SIGKILL
+    with program(BILLING, kafka_broker.bootstrap_servers, delivery, "none") as process:
+        asyncio.run(workers.until_committed(broker, 300))
+        process.signal(signal.SIGTERM)
+        assert process.end()[0] == 0
+    invoices = asyncio.run(workers.visible(broker, "invoices"))
+    assert set(invoices) == set(orders)
+    if delivery == "exactly-once":
+        assert len(invoices) == 300
