@@ -16,13 +16,14 @@ from aiokwire.consumer import Consumer
 from aiokwire.hooks import Hooks, combined_hooks
 from aiokwire.producer import Producer
 from aiokwire.telemetry.tracing import Tracing
+from aiokwire.worker import Worker
 
 # The classes with an argument `hooks`.
-TRACED: Final[tuple[type[Any], ...]] = (Producer, Consumer)
+TRACED: Final[tuple[type[Any], ...]] = (Producer, Consumer, Worker)
 
 
 class AiokwireInstrumentor(BaseInstrumentor):  # type: ignore[misc]
-    """Adds `Tracing` to the hooks of every producer and consumer that is created from now on.
+    """Adds `Tracing` to the hooks of every producer, consumer and worker created from now on.
 
     `instrument(tracer_provider=..., propagator=..., parent=...)` takes the arguments of `Tracing`.
     """

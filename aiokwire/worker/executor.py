@@ -103,7 +103,7 @@ class Executor:
             self.expires = now + line.timeout
             context = Context(item.record, item.attempt, line.handler.name, self._outlet)
             try:
-                await line.handler(item.record, context)
+                await line.attempt(item.record, context)
             except BaseException as error:
                 self.expires = math.inf
                 if isinstance(error, asyncio.CancelledError) and _is_cancelled():

@@ -17,7 +17,7 @@ import anyio
 from aiokwire.cluster import Supervisor
 from aiokwire.consumer import Consumer, ConsumerRecord
 from aiokwire.errors import ClosedError, ConfigurationError
-from aiokwire.hooks import Hooks
+from aiokwire.hooks import Hooks, hooks_for
 from aiokwire.metrics import Sample
 from aiokwire.producer import Delivery, Producer
 from aiokwire.types import Guarantee, OffsetAndMetadata, Order, RecordMetadata, TopicPartition
@@ -29,6 +29,7 @@ from aiokwire.worker.dead_letters import DeadLetters
 from aiokwire.worker.executor import Executor, Executors, RetryTimer, Turn
 from aiokwire.worker.handlers import Handler, HandlerRegistry
 from aiokwire.worker.metrics import labels_of, samples_of
+from aiokwire.worker.observed import attempt_of
 from aiokwire.worker.rebalance import CANCEL_TIMEOUT, WorkerListener
 from aiokwire.worker.settlement import Settlement
 from aiokwire.worker.transactional import DeadLetterSender, TransactionCommitter
@@ -82,6 +83,7 @@ class Runtime:
         self.stopped = anyio.Event()
         self._config = config
         self._handlers = handlers
+        self._hooks = hooks_for(hooks, config.client_id, config.group)
         self._lines: dict[Handler, HandlerLine] = {}
         self._is_early = config.guarantee is Guarantee.AT_MOST_ONCE
         self._is_transactional = config.guarantee is Guarantee.EXACTLY_ONCE
@@ -140,7 +142,7 @@ class Runtime:
                     f"{policy.attempts} attempts"
                 )
             timeout = handler.timeout if handler.timeout is not None else self._config.handler_timeout
-            line = self._lines[handler] = HandlerLine(handler, policy, timeout)
+            line = self._lines[handler] = HandlerLine(handler, policy, timeout, attempt_of(handler, self._hooks))
         return line
 
     def metrics(self) -> list[Sample]:

@@ -15,6 +15,7 @@ from aiokwire.types import Order, TopicPartition
 from aiokwire.worker.completed_offsets import CompletedOffsets, Progress
 from aiokwire.worker.handlers import Handler
 from aiokwire.worker.metrics import HandlerCounts
+from aiokwire.worker.observed import Attempt
 from aiokwire.worker.ordering import Line, Ordered, Ordering
 from aiokwire.worker.outcomes import RetryPolicy
 
@@ -24,13 +25,14 @@ RawRecord = ConsumerRecord[bytes, bytes]
 class HandlerLine(Line):
     """The runnable records of a handler, with what applies to each attempt."""
 
-    __slots__ = ("counts", "handler", "policy", "timeout")
+    __slots__ = ("attempt", "counts", "handler", "policy", "timeout")
 
-    def __init__(self, handler: Handler, policy: RetryPolicy, timeout: float) -> None:
-        """`timeout`: seconds, `math.inf` without a limit."""
+    def __init__(self, handler: Handler, policy: RetryPolicy, timeout: float, attempt: Attempt) -> None:
+        """`timeout`: seconds, `math.inf` without a limit. `attempt` calls the handler once."""
         super().__init__(handler.concurrency)
         self.counts = HandlerCounts()
         self.handler = handler
+        self.attempt = attempt
         self.policy = policy
         self.timeout = timeout
 
