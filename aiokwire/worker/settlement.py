@@ -97,7 +97,7 @@ class Settlement:
         if decision.action is Action.RETRY:
             item.partition.handler_line.counts.followed(decision.action.value)
             what = _summary(error)
-            logger.info("%s: attempt %d failed, next in %.3f s: %s", _place(item), item.attempt, decision.delay, what)
+            logger.debug("%s: attempt %d failed, next in %.3f s: %s", _place(item), item.attempt, decision.delay, what)
             self._timer.put_off(item, decision.delay)
             return
         is_completed = await self._give_up(item, error, decision.action)
