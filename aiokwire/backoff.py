@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import random
 
-import anyio
-
+from aiokwire.clock import loop_time
 from aiokwire.errors import RequestTimedOut
 
 LOGGED_ATTEMPTS = (1, 5, 20)
@@ -62,23 +61,23 @@ class Deadline:
 
     def __init__(self, timeout: float | None, what: str) -> None:
         """`timeout`: seconds (None: without a limit); `what` names the operation in the error."""
-        self._started = anyio.current_time()
+        self._started = loop_time()
         self.at = math.inf if timeout is None else self._started + timeout
         self.what = what
 
     @property
     def remaining(self) -> float:
         """Seconds left, never negative."""
-        return max(0.0, self.at - anyio.current_time())
+        return max(0.0, self.at - loop_time())
 
     @property
     def elapsed(self) -> float:
         """Seconds since its creation."""
-        return anyio.current_time() - self._started
+        return loop_time() - self._started
 
     @property
     def expired(self) -> bool:
-        return anyio.current_time() >= self.at
+        return loop_time() >= self.at
 
     def check(self, last_error: BaseException | None = None) -> None:
         """Raise if the deadline has passed.

@@ -1,4 +1,4 @@
-"""The wall clock, for timestamps in records; everything else uses the event loop's clock.
+"""The wall clock, for timestamps in records, and the event loop's clock, for everything else.
 
 A loop that simulates time has a method `wall_time()`, which returns seconds since the epoch.
 """
@@ -7,6 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+
+
+def loop_time() -> float:
+    """Return the time of the running event loop, in seconds.
+
+    Unlike `anyio.current_time` it also works in callbacks of the loop, outside of a task, where
+    sniffio, if it is installed, reports no asynchronous library.
+    """
+    return asyncio.get_running_loop().time()
 
 
 def wall_ms() -> int:

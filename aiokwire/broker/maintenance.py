@@ -14,7 +14,7 @@ import anyio.lowlevel
 
 from aiokwire.broker.server import Listeners
 from aiokwire.broker.state import BrokerState, run_work
-from aiokwire.clock import wall_ms
+from aiokwire.clock import loop_time, wall_ms
 from aiokwire.errors import StorageError
 
 logger = logging.getLogger(__name__)
@@ -55,13 +55,13 @@ class Maintenance:
 
     async def run(self) -> None:
         """Run each chore when it is due, until cancelled."""
-        due = [anyio.current_time() + interval for interval, _ in self._chores]
+        due = [loop_time() + interval for interval, _ in self._chores]
         while True:
             await anyio.sleep(BEAT)
             for index, (interval, chore) in enumerate(self._chores):
-                if anyio.current_time() >= due[index]:
+                if loop_time() >= due[index]:
                     await self._do(chore)
-                    due[index] = anyio.current_time() + interval
+                    due[index] = loop_time() + interval
 
     async def do_all(self) -> None:
         """Run every chore now, due or not."""
@@ -84,15 +84,15 @@ class Maintenance:
         await run_work(self._state.logs.deletions_due(wall_ms()))
 
     async def _retain(self) -> None:
-        since = anyio.current_time()
+        since = loop_time()
         for work in self._state.logs.retention_due(wall_ms()):
             if work is not None:
                 await run_work(work)
-            elif anyio.current_time() - since < SLICE:
+            elif loop_time() - since < SLICE:
                 continue
             else:
                 await anyio.lowlevel.checkpoint()
-            since = anyio.current_time()
+            since = loop_time()
 
     async def _checkpoint(self) -> None:
         await run_work(self._state.logs.prepare_checkpoint())
@@ -105,7 +105,7 @@ class Maintenance:
         self._state.transactions.finish_prepared()
 
     async def _abort_transactions(self) -> None:
-        self._state.transactions.abort_timed_out(anyio.current_time())
+        self._state.transactions.abort_timed_out(loop_time())
 
     async def _expire_transactional_ids(self) -> None:
         self._state.transactions.expire(wall_ms())

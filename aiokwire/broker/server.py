@@ -23,6 +23,7 @@ from aiokwire.broker.peers import ConnectionLimits
 from aiokwire.broker.security.listeners import Listener, ListenerSecurity, security_of
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.turns import Turns
+from aiokwire.clock import loop_time
 from aiokwire.errors import ConfigurationError, ConnectionFailed
 from aiokwire.threads import run_in_thread
 
@@ -192,7 +193,7 @@ class Server:
 
     def close_idle(self, longer_than: float) -> None:
         """Close the connections without a request for `longer_than` seconds."""
-        now = anyio.current_time()
+        now = loop_time()
         for connection in self.connections:
             if connection.idle and now - connection.last_used > longer_than:
                 logger.info("%s closed: idle for %.0f s", connection, now - connection.last_used)

@@ -11,6 +11,7 @@ import click
 from aiokwire.cli.connection import bootstrap_option, connect_options
 from aiokwire.cli.metrics_server import serve_metrics
 from aiokwire.cli.running import run
+from aiokwire.clock import loop_time
 from aiokwire.errors import KafkaError
 from aiokwire.metrics import DESTINATION, GROUP, PARTITION, Metric, Sample
 from aiokwire.types import TopicPartition
@@ -69,7 +70,7 @@ class GroupLags:
 
     async def measure(self, timeout: float) -> None:
         """Read the lag of all groups. A group that cannot be read is left out, and counted."""
-        began = anyio.current_time()
+        began = loop_time()
         try:
             listed = await self._admin.list_groups(timeout=timeout)
         except KafkaError as error:
@@ -81,7 +82,7 @@ class GroupLags:
         async with anyio.create_task_group() as tasks:
             for name in names:
                 tasks.start_soon(self._read, name, timeout, limit, lags)
-        took = anyio.current_time() - began
+        took = loop_time() - began
         self._samples = [*samples_of(lags), GROUPS.sample(len(names), {}), TOOK.sample(took, {})]
 
     async def _read(self, name: str, timeout: float, limit: anyio.CapacityLimiter, lags: Lags) -> None:

@@ -18,6 +18,7 @@ import anyio
 import anyio.abc
 
 from aiokwire.backoff import Backoff
+from aiokwire.clock import loop_time
 
 logger = logging.getLogger("aiokwire.cli.run")
 
@@ -110,7 +111,7 @@ class Supervisor:
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, rng=self._rng)
         while not self._stopping.is_set():
             replacing = self._replacing
-            started = anyio.current_time()
+            started = loop_time()
             status = await self._run_once(number)
             if self._stopping.is_set():
                 self._status = self._status or (0 if status in _ORDERLY else 1)
@@ -120,7 +121,7 @@ class Supervisor:
             if status == USAGE and self._changed is None:
                 self._give_up()
                 return
-            if anyio.current_time() - started >= STEADY:
+            if loop_time() - started >= STEADY:
                 backoff.reset()
             await self._pause(number, status, backoff, replacing)
 

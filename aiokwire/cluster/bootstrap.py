@@ -11,9 +11,8 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
-import anyio
-
 from aiokwire.backoff import Backoff
+from aiokwire.clock import loop_time
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
     AuthenticationFailed,
@@ -180,18 +179,18 @@ class Search:
         Raises: ConnectionFailed: no address answered within `timeout` seconds (0: one attempt), or
         none ever will; AuthenticationFailed: at once, since retrying does not help.
         """
-        started = anyio.current_time()
+        started = loop_time()
         deadline = started + timeout
         attempts = 0
         while True:
             attempts += 1
             bootstrap = self._new_bootstrap()
-            limit = max(deadline - anyio.current_time(), SHORTEST_ATTEMPT) if timeout else math.inf
+            limit = max(deadline - loop_time(), SHORTEST_ATTEMPT) if timeout else math.inf
             try:
                 return await bootstrap.run(topics, limit)
             except ConnectionFailed as error:
                 pause = self._backoff.next()
-                now = anyio.current_time()
+                now = loop_time()
                 if not bootstrap.may_pass:
                     raise
                 if now + pause >= deadline:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, TypeVarTu
 import anyio
 
 from aiokwire.backoff import Backoff
+from aiokwire.clock import loop_time
 from aiokwire.cluster.bootstrap import STAGGER, Bootstrap, Search, ask_metadata, asks_to_rebootstrap, same_broker
 from aiokwire.cluster.config import REBOOTSTRAP, ClientConfig, ClientOptions
 from aiokwire.cluster.coordinators import Coordinators
@@ -498,7 +499,7 @@ class Client(Owner):
         updated = self.metadata.updated_at
         limit = self.config.metadata_recovery_rebootstrap_trigger
         failing = self.metadata.last_error is not None and self.config.metadata_recovery_strategy == REBOOTSTRAP
-        return failing and updated is not None and anyio.current_time() - updated >= limit
+        return failing and updated is not None and loop_time() - updated >= limit
 
     async def _ask_node(self, node_id: int, topics: Collection[str] | None) -> metadata.MetadataResponse:
         connection = await self.nodes.connection(node_id, MAIN, self.config.request_timeout)

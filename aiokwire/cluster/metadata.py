@@ -17,6 +17,7 @@ import anyio
 import anyio.lowlevel
 
 from aiokwire.backoff import Backoff, Deadline
+from aiokwire.clock import loop_time
 from aiokwire.cluster.config import ClientConfig
 from aiokwire.cluster.nodes import failure_level
 from aiokwire.cluster.schedule import RefreshSchedule
@@ -68,7 +69,7 @@ class Metadata:
 
     def want(self, topics: Iterable[str]) -> None:
         """Refresh these topics for `metadata_max_idle_ms` from now; request unknown ones."""
-        now = anyio.current_time()
+        now = loop_time()
         for topic in topics:
             self.keep(topic, now)
 
@@ -88,7 +89,7 @@ class Metadata:
 
     def _ask_for_new(self, topic: str) -> None:
         if topic not in self.cluster.topics:
-            self._schedule.request(f"topic {topic!r} is new here", anyio.current_time(), urgent=True)
+            self._schedule.request(f"topic {topic!r} is new here", loop_time(), urgent=True)
             self._look_sooner()
 
     def want_all(self, everything: bool = True) -> None:
@@ -101,7 +102,7 @@ class Metadata:
         """Return topics to request, None for all; drop those unnamed for `metadata_max_idle_ms`."""
         if self._everything:
             return None
-        oldest = anyio.current_time() - self._config.metadata_max_idle
+        oldest = loop_time() - self._config.metadata_max_idle
         for topic in [topic for topic, at in self._wanted.items() if at < oldest]:
             del self._wanted[topic]
         return sorted(self._pinned.union(self._wanted))
@@ -121,7 +122,7 @@ class Metadata:
 
     def request_update(self, reason: str) -> int:
         """Request a refresh, do not wait; return its number. Requests before it starts share it."""
-        number = self._schedule.request(reason, anyio.current_time())
+        number = self._schedule.request(reason, loop_time())
         self._look_sooner()
         return number
 
@@ -249,11 +250,11 @@ class Metadata:
         while True:
             self._asked = anyio.Event()
             due = self._schedule.due()
-            if due > anyio.current_time():
+            if due > loop_time():
                 self._sleeps_until = due
                 with anyio.CancelScope(deadline=due):
                     await self._asked.wait()
-                if self._schedule.due() > anyio.current_time():
+                if self._schedule.due() > loop_time():
                     continue
             await self._refresh()
 
@@ -268,7 +269,7 @@ class Metadata:
                 level = failure_level(error, logging.WARNING)
                 self._log.log(level, "the metadata could not be refreshed, retrying with backoff: %s", error)
             self.last_error = error.with_traceback(None)
-            self._schedule.failed(anyio.current_time())
+            self._schedule.failed(loop_time())
             self._wake()
 
     async def accept_first(self, answer: metadata.MetadataResponse) -> None:
@@ -291,7 +292,7 @@ class Metadata:
         self, answer: metadata.MetadataResponse, interest: Collection[str] | None, number: int
     ) -> list[Topic]:
         """Replace the snapshot; return the topics of the last one."""
-        now = anyio.current_time()
+        now = loop_time()
         wanted = None if interest is None else {*interest, *self._wanted, *self._pinned}
         merging = Merge(self.cluster, answer, wanted=wanted, awaited=self._pinned, now=now)
         while not merging.advance():

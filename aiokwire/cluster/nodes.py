@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVarTuple
 import anyio
 
 from aiokwire.backoff import Backoff
+from aiokwire.clock import loop_time
 from aiokwire.cluster.config import ClientConfig
 from aiokwire.cluster.snapshot import Broker
 from aiokwire.errors import (
@@ -239,7 +240,7 @@ class Nodes:
         ready = self.ready(node_id, lane)
         if ready is not None:
             return ready
-        deadline = anyio.current_time() + timeout
+        deadline = loop_time() + timeout
         slot = self._slot(node_id, lane)
         if slot.settled is None:
             self._note_loss(slot)
@@ -281,7 +282,7 @@ class Nodes:
         slot.last_error = lost.error
         if lost.answers == 0 and lost.error is not None:
             slot.failures += 1
-            slot.not_before = anyio.current_time() + slot.backoff.next()
+            slot.not_before = loop_time() + slot.backoff.next()
             slot.unanswered += 1
             if slot.unanswered == UNANSWERED_LOGGED:
                 text = "client %r: %s closed %d connections in a row without a response, reconnecting with backoff: %s"
@@ -291,11 +292,11 @@ class Nodes:
             slot.backoff.reset()
 
     async def _pause(self, slot: Slot, node_id: int, deadline: float) -> None:
-        wait = slot.not_before - anyio.current_time()
+        wait = slot.not_before - loop_time()
         if wait <= 0:
             return
         if slot.not_before > deadline:
-            raise self._unreachable(node_id, slot, deadline - anyio.current_time(), in_time=True)
+            raise self._unreachable(node_id, slot, deadline - loop_time(), in_time=True)
         with anyio.move_on_after(wait):
             await slot.revived.wait()
 
@@ -338,7 +339,7 @@ class Nodes:
         except KafkaError as error:
             slot.last_error = error.with_traceback(None)
             slot.failures += 1
-            slot.not_before = anyio.current_time() + slot.backoff.next()
+            slot.not_before = loop_time() + slot.backoff.next()
             slot.unanswered = 0
             slot.unreached = isinstance(error, AuthenticationFailed) or (
                 isinstance(error, ConnectionFailed) and error.stage in UNREACHED
@@ -369,7 +370,7 @@ class Nodes:
         if connection.node_id in self._outages or connection.node_id is None or (is_refusal and self._refused_by):
             self._log.debug("still no connection to %s: %s", connection.who, error)
             return
-        self._outages[connection.node_id] = anyio.current_time()
+        self._outages[connection.node_id] = loop_time()
         if is_refusal:
             self._refused_by = connection.who
             self._log_of(connection).error(
@@ -390,7 +391,7 @@ class Nodes:
         self._refused_by = ""
         since = None if connection.node_id is None else self._outages.pop(connection.node_id, None)
         if since is not None:
-            elapsed = anyio.current_time() - since
+            elapsed = loop_time() - since
             text = "client %r: reconnected to %s after %.1f s"
             self._log_of(connection).info(text, self._config.client_id, connection.who, elapsed)
 
@@ -508,7 +509,7 @@ class Nodes:
     def _loads(self, node_ids: Iterable[int]) -> dict[int, tuple[int, float]]:
         """Return the load of each node; the smallest is asked first."""
         late = {node_id for (node_id, _), slot in self._slots.items() if slot.is_late}
-        now = anyio.current_time()
+        now = loop_time()
         return {node_id: self._load(node_id, now, is_late=node_id in late) for node_id in node_ids}
 
     def _load(self, node_id: int, now: float, *, is_late: bool) -> tuple[int, float]:
@@ -538,7 +539,7 @@ class Nodes:
         """Close idle connections, until cancelled."""
         limit = self._config.connections_max_idle
         while True:
-            now = anyio.current_time()
+            now = loop_time()
             oldest = now
             for (node_id, lane), slot in list(self._slots.items()):
                 connection = slot.ready

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import anyio
 
 from aiokwire.backoff import Deadline
+from aiokwire.clock import loop_time
 from aiokwire.cluster.nodes import COORDINATOR, MAIN
 from aiokwire.cluster.targets import AnyNode, Controller, Coordinator, Leader, Node, Target
 from aiokwire.error_codes import ErrorCode
@@ -156,7 +157,7 @@ class _Journey:
 
     async def _wait_for_turn(self, connection: Connection) -> None:
         """Wait while this client is throttled (KIP-219), and until the transport has room."""
-        wait = connection.throttled_until - anyio.current_time()
+        wait = connection.throttled_until - loop_time()
         if wait > 0:
             self._throttle = f"{connection.who} throttles this client for another {wait:.1f} s (quotas)"
             await self._client.pause(wait)

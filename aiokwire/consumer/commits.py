@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import anyio
 
 from aiokwire.backoff import Deadline
+from aiokwire.clock import loop_time
 from aiokwire.cluster import Client, failure_level
 from aiokwire.consumer.config import ACKED, ConsumerConfig
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
@@ -211,13 +212,13 @@ class Commits:
         if not offsets:
             return
         self._under_way.append(offsets)
-        began = anyio.current_time()
+        began = loop_time()
         try:
             with self._hooks.committing(self._offsets.group_id, offsets, is_automatic=is_automatic):
                 await self._commit_in_turn(offsets, timeout)
-            self.counts.ended(anyio.current_time() - began)
+            self.counts.ended(loop_time() - began)
         except KafkaError as error:
-            self.counts.ended(anyio.current_time() - began, type_of(error))
+            self.counts.ended(loop_time() - began, type_of(error))
             raise
         finally:
             self._under_way.remove(offsets)

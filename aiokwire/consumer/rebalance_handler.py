@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 import anyio
 
 from aiokwire._text import printable
+from aiokwire.clock import loop_time
 from aiokwire.cluster import Client, Cluster
 from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig
@@ -246,9 +247,9 @@ class RebalanceHandler:
         """See `Host`."""
         self._commits.settle(partitions)
         self._hold_back(partitions)
-        left = max(0.0, deadline - anyio.current_time())
+        left = max(0.0, deadline - loop_time())
         await self._commits.commit_last(partitions, timeout=min(left / 2, self._config.default_api_timeout))
-        await self._call_listener("revoked", partitions, max(0.0, deadline - anyio.current_time()))
+        await self._call_listener("revoked", partitions, max(0.0, deadline - loop_time()))
         self._drop(partitions)
 
     async def lose(self, partitions: Collection[TopicPartition]) -> None:

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 import anyio
 import anyio.lowlevel
 
+from aiokwire.clock import loop_time
 from aiokwire.consumer.events import ConsumerEvent, PartitionResumed, PartitionStalled
 from aiokwire.consumer.health import (
     ConsumerHealth,
@@ -63,7 +64,7 @@ class StallMonitor:
 
     def health(self) -> ConsumerHealth:
         """Return the consumer's health now."""
-        now = anyio.current_time()
+        now = loop_time()
         parts, rebalance_handler = self._parts, self._rebalance_handler
         group = status = None
         if rebalance_handler is not None:
@@ -95,10 +96,10 @@ class StallMonitor:
         """Check every partition, with turns for the loop in between."""
         changes: list[Change] = []
         reader = self._parts.reader
-        reader.processed.progressed_at(anyio.current_time(), waiting=reader.buffer.is_awaited)
+        reader.processed.progressed_at(loop_time(), waiting=reader.buffer.is_awaited)
         states = list(self._states.values())
         for start in range(0, len(states), IN_ONE_TURN):
-            now = anyio.current_time()
+            now = loop_time()
             sources: dict[int | None, Source] = {}
             for state in states[start : start + IN_ONE_TURN]:
                 if self._states.get(state.tp) is state:

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 import anyio
 
+from aiokwire.clock import loop_time
 from aiokwire.cluster import COORDINATOR, JOIN, Client, CoordinatorKind
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError, RequestTimedOut
@@ -48,7 +49,7 @@ class CoordinatorClient:
         connection: Connection | None = None
         try:
             connection = await client.connection(node_id, lane, min(timeout, client.config.request_timeout))
-            throttled_for = connection.throttled_until - anyio.current_time()
+            throttled_for = connection.throttled_until - loop_time()
             if throttled_for > 0:
                 await client.pause(min(throttled_for, timeout))
             picked = None if version is None else version(connection.versions)

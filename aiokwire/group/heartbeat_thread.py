@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
+from aiokwire.clock import loop_time
 from aiokwire.cluster import Client
 from aiokwire.errors import KafkaError
 from aiokwire.net import Address, ApiVersions, Connection
@@ -253,7 +254,7 @@ class _Worker:
                 if command is None:
                     await self._changed.wait()
                     continue
-                now = anyio.current_time()
+                now = loop_time()
                 self._follow(command, now)
                 self._follow_progress(command.schedule, now)
                 if self._is_silent:
@@ -302,7 +303,7 @@ class _Worker:
 
     async def _send(self, command: _Command) -> None:
         """Send one and wait for the response, unless the term or the coordinator changes."""
-        sent_at = anyio.current_time()
+        sent_at = loop_time()
         self._destination = command.schedule.address
         outcome: Response | KafkaError
         with anyio.CancelScope() as self._attempt:
@@ -316,19 +317,19 @@ class _Worker:
         self._since = sent_at
         if isinstance(outcome, KafkaError):
             pause = self._backoff.next()
-            self._retry_at = anyio.current_time() + min(pause, command.schedule.interval)
-            self._lone_retry_at = anyio.current_time() + min(LONE_RETRY_FACTOR * pause, command.schedule.interval)
+            self._retry_at = loop_time() + min(pause, command.schedule.interval)
+            self._lone_retry_at = loop_time() + min(LONE_RETRY_FACTOR * pause, command.schedule.interval)
             self._failed_for = command.urgent
         else:
-            if self._retry_at is not None or anyio.current_time() - sent_at >= SLOW_ANSWER:
-                self._eager_since = self._since = anyio.current_time()
+            if self._retry_at is not None or loop_time() - sent_at >= SLOW_ANSWER:
+                self._eager_since = self._since = loop_time()
             self._retry_at = None
             self._served = command.urgent
             self._backoff.reset()
             if not any(outcome.error_codes()):
                 self._last = outcome
         with contextlib.suppress(RuntimeError):  # the application's loop was closed without closing the consumer
-            took = anyio.current_time() - self._asked_at
+            took = loop_time() - self._asked_at
             self._user_loop.call_soon_threadsafe(self._owner.deliver, command, outcome, took)
 
     async def _request(self, schedule: HeartbeatSchedule) -> Response:
@@ -342,6 +343,6 @@ class _Worker:
             self._connection = connection
             await connection.connect(schedule.timeout)
         request, version = schedule.build(connection.versions, self._last)
-        self._asked_at = anyio.current_time()
+        self._asked_at = loop_time()
         answer: Response = await connection.request(request, version=version, timeout=schedule.timeout)
         return answer

@@ -13,6 +13,7 @@ from typing import Final
 
 import anyio
 
+from aiokwire.clock import loop_time
 from aiokwire.cluster import Client
 from aiokwire.errors import AuthenticationFailed, BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.group.coordinator_client import MOVED, CoordinatorClient
@@ -57,7 +58,7 @@ class PollIntervalCheck:
 
     def remaining(self) -> float:
         """Return the seconds until the limit is exceeded; report new progress to the thread."""
-        now = anyio.current_time()
+        now = loop_time()
         at = self._progressed_at(now)
         if at > self._reported:
             self._reported = at

@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from aiokwire._text import printable
+from aiokwire.clock import loop_time
 from aiokwire.cluster import Client, Cluster, failure_level
 from aiokwire.errors import BrokerError, KafkaError, error_for, is_disk_error, is_transient
 from aiokwire.group.commit_gate import CommitGate
@@ -120,7 +121,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         if self._departure is None:
             log = self._log.bound(member_id=self._identity.member_id or None)
             log.info("%s: %s is leaving: %s", self._label, printable(self._identity.member_id or "a member"), reason)
-            self._departure = Departure(anyio.current_time() + timeout, reason)
+            self._departure = Departure(loop_time() + timeout, reason)
             if self._working is not None:
                 self._working.cancel()
         if self._working is not None:
@@ -344,4 +345,4 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
 
     @property
     def _revocation_deadline(self) -> float:
-        return anyio.current_time() + self._options.max_poll_interval
+        return loop_time() + self._options.max_poll_interval

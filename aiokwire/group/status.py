@@ -8,8 +8,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-import anyio
-
+from aiokwire.clock import loop_time
 from aiokwire.group.classic.states import FINAL as CLASSIC_FINAL
 from aiokwire.group.classic.states import ClassicProtocolState
 from aiokwire.group.consumer_protocol.states import FINAL as CONSUMER_FINAL
@@ -95,7 +94,7 @@ class MemberStatus:
 
     def moved(self, state: ProtocolState, generation: int) -> None:
         """Record the member's new state."""
-        now = anyio.current_time()
+        now = loop_time()
         self.state = state
         if state not in STABLE and state not in OUT:
             if self.rebalancing_since is None:
@@ -120,7 +119,7 @@ class MemberStatus:
 
     def heartbeat_answered(self, node_id: int) -> None:
         """Record a response to a heartbeat."""
-        self.heartbeat_at = anyio.current_time()
+        self.heartbeat_at = loop_time()
         self.answered(node_id)
 
     def heartbeat_took(self, seconds: float) -> None:
@@ -140,5 +139,5 @@ class MemberStatus:
 
     def on_blocked(self, blocked: BlockedLoop) -> None:
         """Record that the loop was blocked until now."""
-        self.blocked, self.blocked_until = blocked, anyio.current_time()
+        self.blocked, self.blocked_until = blocked, loop_time()
         self._publish(LoopBlocked(blocked))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import anyio
 
-from aiokwire.clock import wall_ms
+from aiokwire.clock import loop_time, wall_ms
 from aiokwire.cluster import Client
 from aiokwire.errors import ClosedError
 from aiokwire.producer._delivery import Batch
@@ -84,7 +84,7 @@ class Closing:
 
     async def wait(self, seconds: float) -> None:
         """Wait for the end, which is in `seconds` at the latest."""
-        self._deadline = min(self._deadline, anyio.current_time() + seconds)
+        self._deadline = min(self._deadline, loop_time() + seconds)
         if self._scope is not None:
             self._scope.deadline = self._deadline
         await self._ended.wait()
@@ -95,7 +95,7 @@ class Closing:
         delivered = False
         batches: list[Batch] = []
         try:
-            self._deadline = min(self._deadline, anyio.current_time() + seconds)
+            self._deadline = min(self._deadline, loop_time() + seconds)
             with anyio.CancelScope(deadline=self._deadline) as self._scope:
                 if core.transactions is not None:
                     await core.transactions.close(seconds)
@@ -105,7 +105,7 @@ class Closing:
             delivered = True
         finally:
             left = _fail_undelivered(core, batches, report=not (observed and delivered))
-            with anyio.CancelScope(shield=True, deadline=anyio.current_time() + LAST_SECONDS):
+            with anyio.CancelScope(shield=True, deadline=loop_time() + LAST_SECONDS):
                 await client.close()
         if observed:
             for batch in batches:

@@ -12,7 +12,7 @@ from urllib.parse import quote_plus, urlencode
 import anyio
 
 from aiokwire.backoff import Backoff
-from aiokwire.clock import wall_ms
+from aiokwire.clock import loop_time, wall_ms
 from aiokwire.errors import AuthenticationFailed, ConfigurationError, ConnectionFailed
 from aiokwire.log_fields import get_logger
 from aiokwire.security.assertion import AssertionSource
@@ -58,13 +58,13 @@ class TokenEndpoint:
             ConnectionFailed: the provider cannot be reached, or fails.
         """
         backoff = Backoff(self._retry_initial, self._retry_max, rng=self._rng)
-        started = anyio.current_time()
+        started = loop_time()
         end = min(started + self._retry_max, anyio.current_effective_deadline())
         while True:
             try:
                 token = await run_in_thread(self._request, self._limited(anyio.current_effective_deadline()))
             except ConnectionFailed as error:
-                delay, now = backoff.next(), anyio.current_time()
+                delay, now = backoff.next(), loop_time()
                 if now + delay >= end:
                     reason = f"no OAuth token after {backoff.attempts} attempts in {now - started:.1f} s: {error}"
                     raise ConnectionFailed(reason, stage="sasl", is_logged=self._has_warned) from error
@@ -76,7 +76,7 @@ class TokenEndpoint:
 
     def _limited(self, deadline: float) -> HttpOptions:
         """Return the limits of a request that the caller waits for until `deadline`."""
-        left = max(deadline - anyio.current_time(), SHORTEST_REQUEST)
+        left = max(deadline - loop_time(), SHORTEST_REQUEST)
         options = self._options
         return options._replace(
             connect_timeout=min(options.connect_timeout, left), read_timeout=min(options.read_timeout, left)

@@ -13,6 +13,7 @@ from typing import Final
 import anyio
 import anyio.lowlevel
 
+from aiokwire.clock import loop_time
 from aiokwire.types import TopicPartition
 from aiokwire.worker.context import Context, Outlet
 from aiokwire.worker.settlement import Settlement
@@ -190,7 +191,7 @@ class Executors:
         if math.isinf(self._shortest):
             return
         while True:
-            now = anyio.current_time()
+            now = loop_time()
             until = now + self._shortest
             for each in self._executors:
                 if each.expires <= now:
@@ -212,14 +213,14 @@ class RetryTimer:
     def put_off(self, item: InFlightRecord, delay: float) -> None:
         """Have a record handled again after `delay` seconds."""
         self._queue.put_off(item)
-        heapq.heappush(self._waiting, (anyio.current_time() + delay, next(self._number), item))
+        heapq.heappush(self._waiting, (loop_time() + delay, next(self._number), item))
         self._changed.set()
 
     async def run(self) -> None:
         """Return records to the queue when their time has come, until cancelled."""
         while True:
             due = self._waiting[0][0] if self._waiting else math.inf
-            if due > anyio.current_time():
+            if due > loop_time():
                 self._changed = anyio.Event()
                 with anyio.CancelScope(deadline=due):
                     await self._changed.wait()

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import anyio
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.clock import loop_time
 from aiokwire.protocol import ApiKey, Request, decode_request
 
 R = TypeVar("R", bound=Request[Any])
@@ -65,7 +66,7 @@ class Journal:
 
     def add(self, call: Call, frame: bytearray) -> None:
         """Append a request before it is handled, which changes its records in place."""
-        self._entries.append(JournalEntry(call, bytes(frame), anyio.current_time()))
+        self._entries.append(JournalEntry(call, bytes(frame), loop_time()))
         self._bytes += len(frame)
         while len(self._entries) > self._limit or (self._bytes > MAX_BYTES and len(self._entries) > 1):
             self._bytes -= self._entries.popleft().size

@@ -27,6 +27,7 @@ from aiokwire.broker.handlers._hints import fetch_hints
 from aiokwire.broker.handlers._shared import epoch_fault, find_topic, partition_fault
 from aiokwire.broker.security import AclOperation
 from aiokwire.broker.topics import Partition
+from aiokwire.clock import loop_time
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord, OffsetOutOfRange, StorageError
 from aiokwire.protocol.messages import fetch as messages
@@ -61,7 +62,7 @@ class _Limits:
 
 def handle(request: messages.FetchRequest, call: Call) -> MaybeAwaitable[messages.FetchResponse]:
     """Respond at once if there are enough bytes, or nothing to wait for."""
-    plan = call.node.sessions.plan(request, call.version, anyio.current_time())
+    plan = call.node.sessions.plan(request, call.version, loop_time())
     if plan.error is not ErrorCode.NONE:
         return messages.FetchResponse(error_code=plan.error)
     served = _serve(plan, request, call)

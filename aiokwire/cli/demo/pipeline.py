@@ -21,6 +21,7 @@ import anyio.lowlevel
 from aiokwire.cli.demo.flights import Flights, load_flights
 from aiokwire.cli.demo.frame import prepare
 from aiokwire.cli.demo.server import BrokerProcess
+from aiokwire.clock import loop_time
 from aiokwire.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ async def stream_flights(output: Path, *, kill: bool) -> Outcome:
 
 
 async def _run(outcome: Outcome, broker: BrokerProcess, *, kill: bool) -> None:
-    started = anyio.current_time()
+    started = loop_time()
     halfway = anyio.Event()
     with anyio.move_on_after(DEADLINE) as scope, _progress() as progress:
         async with anyio.create_task_group() as tasks:
@@ -95,7 +96,7 @@ async def _run(outcome: Outcome, broker: BrokerProcess, *, kill: bool) -> None:
                     work.start_soon(_kill_halfway, outcome, broker, halfway, started)
             tasks.cancel_scope.cancel()
     outcome.complete = not scope.cancelled_caught
-    outcome.total_seconds = anyio.current_time() - started
+    outcome.total_seconds = loop_time() - started
 
 
 def _progress() -> Progress:
@@ -129,7 +130,7 @@ async def _produce(outcome: Outcome, bootstrap: str, halfway: anyio.Event, start
         for number, delivery in deliveries:
             await delivery
             outcome.acknowledged.add(number)
-    outcome.produce_seconds = anyio.current_time() - started
+    outcome.produce_seconds = loop_time() - started
 
 
 def _collect(outcome: Outcome, deliveries: list[tuple[int, Delivery]]) -> list[tuple[int, Delivery]]:
@@ -188,10 +189,10 @@ async def _kill_halfway(outcome: Outcome, broker: BrokerProcess, halfway: anyio.
     await halfway.wait()
     _hide_outages()
     outcome.acknowledged_at_kill = len(outcome.acknowledged)
-    outcome.killed_at = anyio.current_time() - started
+    outcome.killed_at = loop_time() - started
     await broker.kill()
     await broker.start()
-    outcome.back_at = anyio.current_time() - started
+    outcome.back_at = loop_time() - started
 
 
 def _hide_outages() -> None:
@@ -225,4 +226,4 @@ def _sample(outcome: Outcome, progress: Progress, rows: list[tuple[TaskID, Calla
         )
     for row, count in rows:
         progress.update(row, completed=count(), note=note)
-    outcome.samples.append((anyio.current_time() - started, len(outcome.acknowledged), len(outcome.arrived)))
+    outcome.samples.append((loop_time() - started, len(outcome.acknowledged), len(outcome.arrived)))

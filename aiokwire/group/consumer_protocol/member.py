@@ -15,6 +15,7 @@ from typing import Final
 import anyio
 
 from aiokwire._text import printable
+from aiokwire.clock import loop_time
 from aiokwire.cluster import Client, Cluster, failure_level
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthenticationFailed, BrokerError, KafkaError, UnsupportedVersion, is_transient
@@ -271,7 +272,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
     async def _after_unreleased(self, error: BrokerError) -> MemberEvent:
         """Handle an instance id that is in use: by the process that this one replaces, until its
         session ends, or by a running one."""
-        now = anyio.current_time()
+        now = loop_time()
         if self._unreleased_since is None:
             self._unreleased_since = now
             self._log.warning(

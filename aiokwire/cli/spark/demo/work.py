@@ -23,6 +23,7 @@ from aiokwire.cli.demo.frame import prepare
 from aiokwire.cli.demo.server import BrokerProcess
 from aiokwire.cli.spark.demo.direct import Comparison, Hour, Place, compare, compute, read_hour
 from aiokwire.cli.spark.demo.process import PipelineProcess
+from aiokwire.clock import loop_time
 from aiokwire.errors import KafkaError
 from aiokwire.threads import run_in_thread
 from aiokwire.types import TopicPartition
@@ -132,19 +133,19 @@ async def _create_sink(bootstrap: str) -> None:
 async def _produce(bootstrap: str, flights: Flights) -> float:
     from aiokwire import Producer
 
-    started = anyio.current_time()
+    started = loop_time()
     async with Producer(bootstrap, compression_type="lz4") as producer:
         for key, value in zip(flights.keys, flights.values, strict=True):
             await producer.submit(SOURCE, value, key=key)
         await producer.flush()  # bounded by each record's delivery timeout
-    return anyio.current_time() - started
+    return loop_time() - started
 
 
 async def _run(outcome: Outcome, bootstrap: str, output: Path, console: Any, status: Any, *, kill: bool) -> None:
     """Run the pipeline, twice if it is killed."""
     from aiokwire import Admin
 
-    started = anyio.current_time()
+    started = loop_time()
     async with Admin(bootstrap) as admin:
         watch = _Watch(admin, outcome, started, output / "checkpoint")
         number = 1
@@ -168,7 +169,7 @@ async def _run(outcome: Outcome, bootstrap: str, output: Path, console: Any, sta
             outcome.summary = await pipeline.finish()
         finally:
             await pipeline.kill()
-        outcome.seconds = anyio.current_time() - started
+        outcome.seconds = loop_time() - started
 
 
 class _Watch:
@@ -192,7 +193,7 @@ class _Watch:
             found = await self._admin.list_offsets(dict.fromkeys(self._places, LATEST), isolation_level=isolation)
             ends.append(sum(each.offset for each in found.values()))
         outcome = self._outcome
-        seconds = anyio.current_time() - self._started
+        seconds = loop_time() - self._started
         if not outcome.samples or outcome.samples[-1][1:] != (ends[0], ends[1]):
             outcome.samples.append((seconds, ends[0], ends[1]))
         # Later records than those left open by the kill, and their abort markers, are the next run's.
@@ -214,7 +215,7 @@ class _Watch:
             await anyio.sleep(PAUSE)
 
     async def note_kill(self) -> None:
-        killed_at = anyio.current_time() - self._started
+        killed_at = loop_time() - self._started
         log, committed = await self.look()
         self._outcome.killed_at = killed_at
         self._outcome.committed_at_kill = committed
@@ -231,7 +232,7 @@ class _Watch:
     async def _look_for_progress(self, patience: Patience) -> tuple[int, int]:
         """Return `look()`; new files in the checkpoint are progress: the first rows are late."""
         ends = await self.look()
-        now = anyio.current_time()
+        now = loop_time()
         if now - self._counted_at >= COUNT_EVERY:
             self._counted_at, self._kept = now, await run_in_thread(count_files, self._checkpoint)
         patience.note((ends, self._kept), now)
@@ -257,6 +258,6 @@ async def _read_back(outcome: Outcome, bootstrap: str) -> None:
             patience = Patience("reading the delays back")
             while [place for place in places if await consumer.position(place) < ends[place]]:
                 records += await consumer.getmany(max_records=20_000, timeout=0.2)
-                patience.note(len(records), anyio.current_time())
+                patience.note(len(records), loop_time())
         outcome.in_log = outcome.in_log or len(records)
     outcome.hours = [read_hour(record.value or b"null") for record in records]
