@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.abc
 
+from aiokwire.async_library import start_soon
 from aiokwire.broker.peers import PeerLog
 from aiokwire.errors import ConfigurationError
 from aiokwire.net import TlsTransport
@@ -114,7 +115,7 @@ class TlsAcceptor:
             connection.setblocking(False)
             if len(self._handshakes) >= MOST_HANDSHAKES:
                 next(iter(self._handshakes)).cancel()
-            self._tasks.start_soon(self._shake_hands, connection, f"{address[0]}:{address[1]}")
+            start_soon(self._tasks, self._shake_hands, connection, f"{address[0]}:{address[1]}")
 
     def _refused(self, error: OSError) -> None:
         remedy = "; raise the limit of open files (ulimit -n)" if error.errno in (errno.EMFILE, errno.ENFILE) else ""

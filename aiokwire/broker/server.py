@@ -16,6 +16,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
+from aiokwire.async_library import start_soon
 from aiokwire.broker.acceptor import TlsAcceptor, listening_socket
 from aiokwire.broker.connection import ServerConnection
 from aiokwire.broker.nodes import LAST_PORT, Endpoint, Node
@@ -164,7 +165,7 @@ class Server:
         self._state.counts.opened()
         if self._state.quotas.enabled:
             self._throttle(connection)
-        self._tasks.start_soon(connection.drive)
+        start_soon(self._tasks, connection.drive)
 
     def _throttle(self, connection: ServerConnection) -> None:
         """Count a connection for the quota of its address (KIP-612)."""

@@ -14,6 +14,7 @@ from typing import Any, TypeVarTuple
 import anyio
 import anyio.abc
 
+from aiokwire.async_library import start_soon
 from aiokwire.errors import ClosedError
 from aiokwire.log_fields import get_logger
 
@@ -49,7 +50,7 @@ class Supervisor:
         """
         if self._group is None or self._stop.is_set():
             raise ClosedError(f"{self._name} is closed to new tasks")
-        self._group.start_soon(func, *args, name=name or getattr(func, "__qualname__", None))
+        start_soon(self._group, func, *args, name=name or getattr(func, "__qualname__", None))
 
     def stop(self) -> None:
         """Cancel all tasks; `wait` returns when they have ended."""

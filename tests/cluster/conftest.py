@@ -12,6 +12,7 @@ import anyio
 import anyio.abc
 import pytest
 
+from aiokwire.async_library import start_soon
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID, ApiKey, Request, RequestHeader, Response, decode_request, encode_response
 from aiokwire.protocol.messages import api_versions, find_coordinator, metadata
@@ -85,7 +86,7 @@ class ScriptedNode:
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
         self._writers.add(writer)
-        self.cluster.group.start_soon(self._serve, reader, writer)
+        start_soon(self.cluster.group, self._serve, reader, writer)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

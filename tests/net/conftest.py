@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import anyio
 import pytest
 
+from aiokwire.async_library import start_soon
 from aiokwire.net import Address
 from aiokwire.protocol import ApiKey, Request, RequestHeader, Response, decode_request, encode_response
 from aiokwire.protocol.messages import api_versions
@@ -84,7 +85,7 @@ async def _serve(
             nonlocal accepted
             script = scripts[min(accepted, len(scripts) - 1)]
             accepted += 1
-            group.start_soon(run, reader, writer, script)
+            start_soon(group, run, reader, writer, script)
 
         server = await asyncio.start_server(accept, host, 0, ssl=tls)
         try:

@@ -16,6 +16,7 @@ import anyio
 import anyio.abc
 import pytest
 
+from aiokwire.async_library import start_soon
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ApiKey, RequestHeader, Response, decode_request, encode_response
 from aiokwire.protocol.messages import (
@@ -104,7 +105,7 @@ class Node:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
-        self.cluster.group.start_soon(self._serve, reader, writer)
+        start_soon(self.cluster.group, self._serve, reader, writer)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

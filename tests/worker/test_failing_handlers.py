@@ -299,7 +299,7 @@ async def test_a_forbidden_group_stops_the_worker(kafka_broker: Broker) -> None:
 
 
 async def test_each_outcome_is_one_line_of_the_log(kafka_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "aiokwire.worker")
+    caplog.set_level(logging.DEBUG, "aiokwire.worker")
     await fill(kafka_broker, "a:1", "b:2")
     handled = Handled()
     handled.fail("1", ValueError("first"))
