@@ -56,7 +56,7 @@ MAY_IMPORT = {
 ROOT_MAY_IMPORT = {
     "error_codes": set(),
     "errors": {"_text", "error_codes"},
-    "backoff": {"errors"},
+    "backoff": {"clock", "errors"},
     "config": {"errors"},
     "machine": {"errors"},
     "types": {"_text", "errors"},
