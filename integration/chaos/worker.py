@@ -202,7 +202,7 @@ class Run:
             await self._start()
 
     async def _reach(self, records: int) -> None:
-        """Wait until about so many records were handled."""
+        """Wait until about this number of records was handled."""
         with anyio.move_on_after(PATIENCE):
             while self._journaled() < 2 * records:  # noqa: ASYNC110 - other processes make the progress
                 await anyio.sleep(0.05)
