@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aiokwire.async_library import start_soon
 from aiokwire.cluster import ClientConfig
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthenticationFailed, ConnectionFailed, ProtocolViolation, RequestTimedOut
@@ -56,7 +58,9 @@ async def secured(
     """A connection with SASL, whose background tasks run in a group of the test."""
     async with anyio.create_task_group() as group:
         given = security or security_of()
-        connection = Connection(address, security=given, spawn=group.start_soon, client_id="me", config=config, rng=rng)
+        connection = Connection(
+            address, security=given, spawn=partial(start_soon, group), client_id="me", config=config, rng=rng
+        )
         try:
             if connects:
                 await connection.connect()
