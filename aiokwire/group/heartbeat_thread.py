@@ -20,10 +20,12 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
+from aiokwire.async_library import start_soon
 from aiokwire.clock import loop_time
 from aiokwire.cluster import Client
 from aiokwire.errors import KafkaError
@@ -187,7 +189,7 @@ async def _run_worker(worker: _Worker, watchdog: Watchdog) -> None:
     """The main task of the thread."""
     async with anyio.create_task_group() as group:
         group.start_soon(watchdog.run)
-        await worker.run(group.start_soon)
+        await worker.run(partial(start_soon, group))
         group.cancel_scope.cancel()
 
 
