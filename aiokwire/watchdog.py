@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import anyio
-import anyio.lowlevel
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _OWN: Final = (str(Path(__file__).parent), "<")  # "<frozen ...>" and the like
 _STDLIB: Final = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
 _LIBRARIES: Final = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 # The end of the last block that was logged: several consumers of one loop log it once.
-_logged: anyio.lowlevel.RunVar[float] = anyio.lowlevel.RunVar("aiokwire_watchdog")
+_logged: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
 
 
 class Frame(NamedTuple):
@@ -134,9 +134,9 @@ class Watchdog:
             return
         since, stack = noticed
         blocked = BlockedLoop(until - since, own_frame(stack), stack)
-        if until - _logged.get(float("-inf")) > self._threshold:
+        if until - _logged.get(self._here, float("-inf")) > self._threshold:
             logger.warning("%s", blocked)
-        _logged.set(until)
+        _logged[self._here] = until
         self._on_blocked(blocked)
 
 

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Callable
 
-_LOGGER = "aiokwire.group.classic.member"
+_LOGGER = "aiokwire.group.member_base"
 
 
 class Rebalances(logging.Handler):
