@@ -5,18 +5,18 @@ anyio asks sniffio, if it is installed, and cannot start a task in a callback ot
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
 import anyio.abc
 
+_library: ContextVar[str | None] | None
 try:
-    from sniffio import current_async_library_cvar as _found
+    _library = importlib.import_module("sniffio").current_async_library_cvar
 except ImportError:
-    _library: ContextVar[str | None] | None = None
-else:
-    _library = _found
+    _library = None
 
 
 def start_soon(tasks: anyio.abc.TaskGroup, func: Callable[..., Any], *args: Any, name: str | None = None) -> None:
