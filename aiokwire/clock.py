@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 
 def loop_time() -> float:
@@ -16,6 +17,13 @@ def loop_time() -> float:
     sniffio, if it is installed, reports no asynchronous library.
     """
     return asyncio.get_running_loop().time()
+
+
+def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """Return a function for `loop.time()`, without a call in Python if the loop is one of asyncio's
+    own."""
+    is_usual = getattr(type(loop), "time", None) is asyncio.BaseEventLoop.time and "time" not in vars(loop)
+    return time.monotonic if is_usual else loop.time  # noqa: TID251 - what the loop calls itself
 
 
 def wall_ms() -> int:

@@ -37,6 +37,7 @@ from aiokwire.broker.security.principals import PrincipalMapping
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.throttling import count_request, encode_throttled
 from aiokwire.broker.turns import REQUEST_COST
+from aiokwire.clock import clock_of
 from aiokwire.errors import AuthenticationFailed, InvalidArgument, ProtocolViolation
 from aiokwire.net import FrameReader, write_scattered
 from aiokwire.protocol import ApiKey, Buffer, Response, encode_response
@@ -92,7 +93,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._muted = False  # the wait is the pause of a throttled connection
         self._scope: anyio.CancelScope | None = None  # around a long poll: cancelled once the client is gone
         self._wake = anyio.Event()
-        self.last_used = self._opened = self._loop.time()
+        self._clock = clock_of(self._loop)
+        self.last_used = self._opened = self._clock()
         self._frame_size = 0  # bytes of the large request that is being read
         self._held = 0  # bytes of memory taken for large requests
         self._starved = False  # the large request waits for memory
@@ -254,7 +256,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _handle(self, frame: bytearray) -> int:
         """Answer a request or leave it to the driver; return the number of bytes encoded."""
-        self.last_used = self._loop.time()
+        self.last_used = self._clock()
         answered = 0
         if self._quotas.enabled:
             self._usage = Usage(len(frame))
@@ -349,7 +351,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                     if self._waiting is not waiting:
                         continue  # throttled: the pause comes next
                     self._waiting, self._muted = None, False
-                    self.last_used = self._loop.time()
+                    self.last_used = self._clock()
                     self._pump()
                 elif self._closed or (self._gone and not self._queue):
                     return
@@ -407,7 +409,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def abort_unread(self, held: int, limit: int) -> None:
         """Drop the connection, because all slow readers together hold `held` bytes."""
         why = (
-            f"{self.unread} bytes of responses unread since {self._loop.time() - self.last_used:.1f} s, and all slow "
+            f"{self.unread} bytes of responses unread since {self._clock() - self.last_used:.1f} s, and all slow "
             f"readers hold {held} bytes, more than {limit}; the client may connect again"
         )
         self._state.peer_log.warn(self.peer, why)

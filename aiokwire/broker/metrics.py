@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from aiokwire.error_codes import ErrorCode
@@ -59,13 +59,13 @@ METRICS: Final = (
     GROUPS,
 )
 
-# The APIs that fail by partition: the fields of their topics, and of the partitions of these.
-BY_PARTITION: Final[dict[int, tuple[str, str]]] = {
-    ApiKey.PRODUCE: ("responses", "partition_responses"),
-    ApiKey.FETCH: ("responses", "partitions"),
-    ApiKey.LIST_OFFSETS: ("topics", "partitions"),
-    ApiKey.OFFSET_COMMIT: ("topics", "partitions"),
-    ApiKey.TXN_OFFSET_COMMIT: ("topics", "partitions"),
+# The APIs that fail by partition: where their topics are, and the partitions of these. A fetch also fails as a whole.
+BY_PARTITION: Final[dict[int, tuple[attrgetter[Any], attrgetter[Any]]]] = {
+    ApiKey.PRODUCE: (attrgetter("responses"), attrgetter("partition_responses")),
+    ApiKey.FETCH: (attrgetter("responses"), attrgetter("partitions")),
+    ApiKey.LIST_OFFSETS: (attrgetter("topics"), attrgetter("partitions")),
+    ApiKey.OFFSET_COMMIT: (attrgetter("topics"), attrgetter("partitions")),
+    ApiKey.TXN_OFFSET_COMMIT: (attrgetter("topics"), attrgetter("partitions")),
 }
 
 
@@ -79,6 +79,10 @@ class _Requests:
         self.bytes_in = 0
         self.bytes_out = 0
         self.errors: dict[int, int] = {}  # by their code
+
+    def failed(self, code: int) -> None:
+        """A response has an error code."""
+        self.errors[code] = self.errors.get(code, 0) + 1
 
 
 class BrokerCounts:
@@ -107,9 +111,17 @@ class BrokerCounts:
         """A response of `size` bytes was written."""
         requests = self._requests.get(api) or self._add(api)
         requests.bytes_out += size
-        for code in _codes_of(api, response):
-            if code:
-                requests.errors[code] = requests.errors.get(code, 0) + 1
+        by_partition = BY_PARTITION.get(api)
+        if by_partition is None or api == ApiKey.FETCH:
+            for code in response.error_codes():
+                if code:
+                    requests.failed(code)
+        if by_partition is not None:
+            topics, partitions = by_partition
+            for topic in topics(response):
+                for partition in partitions(topic):
+                    if partition.error_code:
+                        requests.failed(partition.error_code)
 
     def _add(self, api: int) -> _Requests:
         requests = self._requests[api] = _Requests()
@@ -126,16 +138,6 @@ class BrokerCounts:
             for code, count in list(requests.errors.items()):
                 found.append(ERRORS.sample(count, {}, name, ErrorCode.of(code).name))
         return found
-
-
-def _codes_of(api: int, response: Any) -> Iterator[int]:
-    """Yield the error codes of a response, of the topics in it, and of their partitions if the API
-    is one that fails by partition."""
-    yield from response.error_codes()
-    of_topics, of_partitions = BY_PARTITION.get(api, ("", ""))
-    for topic in getattr(response, of_topics) if of_topics else ():
-        for partition in getattr(topic, of_partitions):
-            yield partition.error_code
 
 
 def samples_of(state: BrokerState) -> list[Sample]:

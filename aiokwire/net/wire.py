@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
+from aiokwire.clock import clock_of
 from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, RequestTimedOut
 from aiokwire.loop_timer import LoopTimer
 from aiokwire.net.dial import describe_os_error
@@ -70,12 +71,13 @@ class Wire(asyncio.BufferedProtocol):
         self._unused_since: float | None = None  # `last_used` at `hold`, if nothing was in flight
         self._transport: asyncio.Transport | None = None
         self._scatters = False  # whether the transport's writelines writes without joining
+        self._clock = clock_of(self._loop)
         self._timer = LoopTimer(self._loop, self._on_timer)  # for the deadlines of requests and of writing
         self._flush_timer: asyncio.TimerHandle | None = None  # set by `fail` while the transport writes out its buffer
         self._paused_at: float | None = None  # the loop's clock, when the transport's buffer became full
         self._writable = asyncio.Event()
         self._gone = asyncio.Event()
-        self.last_used = self._loop.time()
+        self.last_used = self._clock()
         self.error: KafkaError | None = None  # set once, by `fail`
         # Set by the owner when the connection is ready; the first two are called at most once.
         self.on_fail: Callable[[KafkaError], None] | None = None
@@ -150,7 +152,7 @@ class Wire(asyncio.BufferedProtocol):
             raise self._lost(str(self.error)) from self.error
         correlation_id = self._queue.next_id()
         chunks = encode_request(request, version, correlation_id, self._client_id)
-        now = self.last_used = self._loop.time()
+        now = self.last_used = self._clock()
         entry = None
         is_held = now >= self._hold_from and not past_hold
         if receiver is not None:
@@ -177,7 +179,7 @@ class Wire(asyncio.BufferedProtocol):
         if self.error is not None:
             raise self._lost(str(self.error)) from self.error
         future: asyncio.Future[bytearray] = self._loop.create_future()
-        now = self._loop.time()
+        now = self._clock()
         entry = InFlight(self._queue.next_id(), "a SASL token", 0, None, future, now, now + timeout)
         self._queue.add(entry)
         self._timer.set(entry.deadline)
@@ -231,7 +233,7 @@ class Wire(asyncio.BufferedProtocol):
             return
         self.error = error
         self._timer.cancel()
-        now = self._loop.time()
+        now = self._clock()
         entries = self._queue.drain() + [entry for entry, _ in self._held if entry is not None]
         self._held.clear()
         self._behind.clear()
@@ -308,7 +310,7 @@ class Wire(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         if self.error is not None:
             return
-        self._paused_at = self._loop.time()
+        self._paused_at = self._clock()
         self._writable.clear()
         self._timer.set(self._paused_at + self._stall_timeout)
 
@@ -407,7 +409,7 @@ class Wire(asyncio.BufferedProtocol):
         receiver = entry.receiver
         if receiver.done():  # its caller was cancelled
             return
-        now = self.last_used = self._loop.time()
+        now = self.last_used = self._clock()
         answer: Any = frame
         if entry.response_type is not None:
             try:
@@ -421,7 +423,7 @@ class Wire(asyncio.BufferedProtocol):
         receiver.set_result(answer)
 
     def _on_timer(self) -> None:
-        now = self._loop.time() + TIMER_SLACK
+        now = self._clock() + TIMER_SLACK
         held = [entry for entry, _ in self._held if entry is not None]
         late = self._queue.expired(now) + [entry for entry in held if entry.deadline <= now]
         if late:

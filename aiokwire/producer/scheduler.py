@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from aiokwire.clock import clock_of, loop_time
 from aiokwire.errors import ClosedError
 from aiokwire.loop_timer import LoopTimer
 from aiokwire.producer import planning
@@ -56,6 +57,7 @@ class BatchScheduler:
         self._urgent: dict[Partition, None] = {}  # their open batch is awaited
         self._due: dict[Partition, Batch] = {}  # open batches that have lingered: they grow until they can be sent
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._clock: Callable[[], float] = loop_time
         self._pump_scheduled = False
         self._turn_is_full = False  # enough was sent in this turn of the loop
         self._timer: LoopTimer | None = None
@@ -64,6 +66,7 @@ class BatchScheduler:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start on this loop."""
         self._loop = loop
+        self._clock = clock_of(loop)
         self._timer = LoopTimer(loop, self._on_timer)
 
     def end(self) -> None:
@@ -129,7 +132,7 @@ class BatchScheduler:
         if self._urgent:
             self._seal_urgent()
         if self._opened:
-            self._end_lingers(self.loop.time(), everything=self._accumulator.blocked)
+            self._end_lingers(self._clock(), everything=self._accumulator.blocked)
         self._pump_senders()
         while self._due and self._seal_due():
             self._pump_senders()
@@ -241,7 +244,7 @@ class BatchScheduler:
             self._timer.set(when)
 
     def _on_timer(self) -> None:
-        now = self.loop.time()
+        now = self._clock()
         self._expire(now)
         self.pump()
         self._set_timer(now)

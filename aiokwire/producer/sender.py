@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from aiokwire.clock import clock_of
 from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, UnsupportedVersion
 from aiokwire.log_fields import get_logger
 from aiokwire.net import Connection
@@ -156,7 +157,7 @@ class Sender:
         self._hooks = parts.hooks
         self._counts = parts.counts
         self._scheduler = parts.scheduler
-        self._now = parts.scheduler.loop.time
+        self._now = clock_of(parts.scheduler.loop)
         self._config = config
         self._codec = config.codec
         self._compresses = config.codec is not Compression.NONE
