@@ -59,6 +59,7 @@ async def test_the_error_names_the_reason_for_the_wait(kafka_broker: Broker) -> 
             await reader.assigned(timeout=0.1)
     rule.remove()
     async with member(kafka_broker, re.compile("none-.*")) as reader:
+        await until(lambda: (group := reader.health().group) is not None and group.coordinator is not None)
         with pytest.raises(RequestTimedOut, match="group 'g': no topic matches the pattern"):
             await reader.assigned(timeout=0.3)
         await kafka_broker.create_topic("none-1", 1)
@@ -75,6 +76,7 @@ async def test_the_error_distinguishes_a_surplus_member_from_a_rebalance(kafka_b
                 await third.assigned(timeout=0.5)
     kafka_broker.faults.on(ApiKey.JOIN_GROUP, times=None).error(ErrorCode.REBALANCE_IN_PROGRESS)
     async with member(kafka_broker) as reader:
+        await until(lambda: (group := reader.health().group) is not None and group.state == "PREPARING_REBALANCE")
         with pytest.raises(RequestTimedOut, match=r"has been rebalancing for .* s \(state PREPARING_REBALANCE\)"):
             await reader.assigned(timeout=0.3)
 
