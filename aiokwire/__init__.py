@@ -112,6 +112,7 @@ if TYPE_CHECKING:
         Skip as Skip,
         Worker as Worker,
         WorkerConfig as WorkerConfig,
+        WorkerHealth as WorkerHealth,
     )
 else:
     __all__, __getattr__, __dir__ = lazy_names(
@@ -145,7 +146,7 @@ else:
                 "OffsetAndTimestamp OffsetReset RecordMetadata TimestampType TopicPartition TransactionalReader "
                 "Watermarks"
             ),
-            "worker": "Context DeadLetter Retry RetryPolicy Skip Worker WorkerConfig",
+            "worker": "Context DeadLetter Retry RetryPolicy Skip Worker WorkerConfig WorkerHealth",
         },
     )
     __all__ += ["__version__"]

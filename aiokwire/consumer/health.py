@@ -128,6 +128,21 @@ class ConsumerHealth:
         with_coordinator = self.group is None or self.group.coordinator is not None or not self.group.last_error
         return self.ended is None and with_coordinator and not self.stalled
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether only a new consumer delivers records again."""
+        return self.ended is not None
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is not ok, one sentence each."""
+        found = [] if self.ended is None else [f"the consumer has ended: {self.ended}"]
+        found += [f"no progress for {each.idle:.0f} s: {each}" for each in self.stalled]
+        group = self.group
+        if group is not None and group.coordinator is None and group.last_error:
+            found.append(f"the coordinator of group {group.group_id!r} is not reached: {group.last_error}")
+        return found
+
 
 def reason_of(state: PartitionState, source: Source, now: float) -> tuple[Reason, str]:
     """Return what a partition waits for, and the details."""

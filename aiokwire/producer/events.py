@@ -114,6 +114,22 @@ class ProducerHealth:
         """Whether it runs, has room, and no buffered batch has an error."""
         return self.running and not self.waiting and self.last_error is None
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether only a new producer sends again."""
+        return not self.running
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is not ok, one sentence each."""
+        found = [] if self.running else ["the producer has ended"]
+        if self.waiting:
+            used = f"{self.memory_in_use} bytes in use"
+            found.append(f"{self.waiting} record(s) wait for room in the buffer ({used})")
+        if self.last_error is not None:
+            found.append(f"records are retried: {self.last_error}")
+        return found
+
 
 def report_failed(events: Events[ProducerEvent], batch: Batch) -> None:
     """Report a batch that failed."""

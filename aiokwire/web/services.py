@@ -12,9 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeAlias, TypeVar
 
-from aiokwire.consumer import ConsumerHealth
 from aiokwire.errors import ClosedError, ConfigurationError
-from aiokwire.producer import ProducerHealth
 
 T = TypeVar("T")
 Service: TypeAlias = AbstractAsyncContextManager[Any]
@@ -152,53 +150,24 @@ def _is_service(given: object) -> bool:
 def report_of(service: object, phase: str) -> ServiceReport:
     """Return the health of a service, None if it is not started.
 
-    A service has a method `health()` that returns an object with `ok`, or an attribute `failure`,
-    as workers have; any other is ready once it is started.
+    A service has a method `health()`, as clients and workers have: it returns an object with `ok`,
+    and if possible `reasons` (a list of strings) and `has_ended`. Without it, an attribute
+    `failure` is an error or None. Any other service is ready once it is started.
     """
     if service is None:
         return ServiceReport(is_ready=False, reasons=("it is not started",))
+    health = getattr(service, "health", None)
+    if callable(health):
+        return _report_of_health(health(), phase)
     failure = getattr(service, "failure", None)
     if isinstance(failure, BaseException):
         return ServiceReport(is_ready=False, is_alive=False, reasons=(f"it has failed: {failure}",))
-    health = getattr(service, "health", None)
-    if not callable(health):
+    return ServiceReport(is_ready=True)
+
+
+def _report_of_health(found: Any, phase: str) -> ServiceReport:
+    if found.ok:
         return ServiceReport(is_ready=True)
-    found = health()
-    is_alive = phase != "running" or not _has_ended(found)
-    return ServiceReport(is_ready=bool(found.ok), is_alive=is_alive, reasons=tuple(_reasons(found)))
-
-
-def _has_ended(health: object) -> bool:
-    """Whether a client has ended by itself: only a new one works again."""
-    if isinstance(health, ProducerHealth):
-        return not health.running
-    return isinstance(health, ConsumerHealth) and health.ended is not None
-
-
-def _reasons(health: Any) -> Iterator[str]:
-    if health.ok:
-        return
-    if isinstance(health, ProducerHealth):
-        yield from _reasons_of_producer(health)
-    elif isinstance(health, ConsumerHealth):
-        yield from _reasons_of_consumer(health)
-    else:
-        yield str(health)
-
-
-def _reasons_of_producer(health: ProducerHealth) -> Iterator[str]:
-    if not health.running:
-        yield "the producer has ended"
-    if health.waiting:
-        yield f"{health.waiting} record(s) wait for room in the buffer ({health.memory_in_use} bytes in use)"
-    if health.last_error is not None:
-        yield f"records are retried: {health.last_error}"
-
-
-def _reasons_of_consumer(health: ConsumerHealth) -> Iterator[str]:
-    if health.ended is not None:
-        yield f"the consumer has ended: {health.ended}"
-    for partition in health.stalled:
-        yield f"no progress for {partition.idle:.0f} s: {partition}"
-    if health.group is not None and health.group.coordinator is None and health.group.last_error:
-        yield f"the coordinator of group {health.group.group_id!r} is not reached: {health.group.last_error}"
+    has_ended = bool(getattr(found, "has_ended", False))  # expected while the application stops
+    reasons = tuple(getattr(found, "reasons", ())) or (str(found),)
+    return ServiceReport(is_ready=False, is_alive=phase != "running" or not has_ended, reasons=reasons)

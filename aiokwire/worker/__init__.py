@@ -11,6 +11,7 @@ context            a handler's view of its record and of the worker
 completed_offsets  what is finished of a partition  offset_metadata  the same in a commit's metadata
 ordering           which record runs next           outcomes         what follows an exception
 dead_letters       keeps records that failed        metrics          what became of attempts
+health             what is not finished, and why
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
         without_error_headers as without_error_headers,
     )
     from aiokwire.worker.handlers import Handler as Handler, HandlerRegistry as HandlerRegistry
+    from aiokwire.worker.health import (
+        WorkerHealth as WorkerHealth,
+        WorkerPartitionHealth as WorkerPartitionHealth,
+    )
     from aiokwire.worker.offset_metadata import decode_ranges as decode_ranges, encode_ranges as encode_ranges
     from aiokwire.worker.outcomes import (
         DeadLetter as DeadLetter,
@@ -49,6 +54,7 @@ else:
             "worker.completed_offsets": "OffsetRange",
             "worker.dead_letters": "DeadLetters LetterHeader Origin parsed_origin without_error_headers",
             "worker.handlers": "Handler HandlerRegistry",
+            "worker.health": "WorkerHealth WorkerPartitionHealth",
             "worker.offset_metadata": "decode_ranges encode_ranges",
             "worker.outcomes": "DeadLetter Retry RetryPolicy Skip",
             "worker.signatures": "Key",

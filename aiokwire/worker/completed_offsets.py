@@ -76,6 +76,11 @@ class CompletedOffsets:
         return self._next
 
     @property
+    def oldest(self) -> int | None:
+        """The lowest started offset that is not finished; None if all are finished."""
+        return next(iter(self._unfinished), None)
+
+    @property
     def in_flight(self) -> int:
         """The number of started records that are not finished."""
         return len(self._unfinished)

@@ -60,6 +60,7 @@ class Executor:
         "_turn",
         "expires",
         "item",
+        "started",
     )
 
     def __init__(self, queue: WorkQueue, settlement: Settlement, outlet: Outlet, turn: Turn) -> None:
@@ -72,6 +73,7 @@ class Executor:
         self._interruption: Interruption | None = None
         self._error: BaseException | None = None  # of the attempt that was interrupted
         self.item: InFlightRecord | None = None  # being handled
+        self.started = 0.0  # when the attempt began
         self.expires = math.inf  # when the attempt times out
 
     async def run(self) -> None:
@@ -100,6 +102,7 @@ class Executor:
                 now = clock()
                 continue
             self.item = item
+            self.started = now
             line = item.partition.handler_line
             self.expires = now + line.timeout
             context = Context(item.record, item.attempt, line.handler.name, self._outlet)
@@ -209,6 +212,11 @@ class RetryTimer:
         self._waiting: list[tuple[float, int, InFlightRecord]] = []  # a heap by time
         self._number = itertools.count()
         self._changed = anyio.Event()
+
+    @property
+    def records(self) -> list[InFlightRecord]:
+        """The records that wait."""
+        return [item for _, _, item in self._waiting if not item.partition.is_closing]
 
     def put_off(self, item: InFlightRecord, delay: float) -> None:
         """Have a record handled again after `delay` seconds."""

@@ -14,6 +14,7 @@ from typing import Final, cast
 
 import anyio
 
+from aiokwire.clock import loop_time
 from aiokwire.cluster import Supervisor
 from aiokwire.consumer import Consumer, ConsumerRecord
 from aiokwire.errors import ClosedError, ConfigurationError
@@ -28,6 +29,7 @@ from aiokwire.worker.context import Output
 from aiokwire.worker.dead_letters import DeadLetters
 from aiokwire.worker.executor import Executor, Executors, RetryTimer, Turn
 from aiokwire.worker.handlers import Handler, HandlerRegistry
+from aiokwire.worker.health import ProgressMonitor, WorkerHealth
 from aiokwire.worker.metrics import labels_of, samples_of
 from aiokwire.worker.observed import attempt_of
 from aiokwire.worker.rebalance import CANCEL_TIMEOUT, WorkerListener
@@ -108,6 +110,7 @@ class Runtime:
         self._workers = [Executor(self.queue, self._settlement, self._outlet, turn) for _ in range(config.concurrency)]
         timeouts = [self._line(handler).timeout for handler in handlers]
         self._executors = Executors(self._workers, min(timeouts, default=math.inf))
+        self._progress = ProgressMonitor(config.stalled_after)
         self._fetching = anyio.CancelScope()
         self._draining = anyio.CancelScope()
         self._is_hurried = False
@@ -157,6 +160,19 @@ class Runtime:
             concurrency=len(self._workers),
         )
         return own + self.consumer.metrics() + self._producer.metrics()
+
+    def health(self) -> WorkerHealth:
+        """Return the state of the worker and its clients; on the loop."""
+        put_off = self._timer.records
+        partitions = self._progress.look(loop_time(), self.queue.partitions.values(), self._workers, put_off)
+        return WorkerHealth(
+            self.consumer.health(),
+            self._producer.health(),
+            partitions,
+            retries=len(put_off),
+            running=sum(one.item is not None for one in self._workers),
+            failure=self.failure,
+        )
 
     # --- start --------------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from aiokwire.producer import Producer
 from aiokwire.types import TopicPartition
 from aiokwire.worker.config import WorkerConfig, WorkerOptions
 from aiokwire.worker.handlers import Handler, HandlerFunction, HandlerOptions, HandlerRegistry
+from aiokwire.worker.health import WorkerHealth
 from aiokwire.worker.metrics import METRICS
 from aiokwire.worker.runtime import Runtime
 
@@ -249,6 +250,16 @@ class Worker:
     def failure(self) -> BaseException | None:
         """What stopped the worker; None while it runs, and after it was closed in order."""
         return None if self._runtime is None else self._runtime.failure
+
+    def health(self) -> WorkerHealth:
+        """Return the state now: what holds back each partition and for how long, retries that wait,
+        consumer and producer. It sends no request. Call it on the worker's loop.
+
+        Raises: ClosedError: the worker was not started.
+        """
+        if self._runtime is None:
+            raise ClosedError("the worker was not started")
+        return self._runtime.health()
 
     def metrics(self) -> list[Sample]:
         """Return all metrics now, those of its consumer and producer included, from any thread;
