@@ -44,8 +44,9 @@ _LIBRARIES: dict[int, str] = {
     Compression.LZ4: "lz4.frame",
     Compression.ZSTD: "zstandard",
 }
-# Larger outputs are joined in place: a list of pieces and their joined copy would take twice the memory.
-_JOINED = 4 << 20
+# Larger outputs grow in place: a list of pieces and their joined copy would take twice the memory. glibc moves pages
+# when memory of this size grows; a smaller one it may copy, and no other thread runs meanwhile.
+_IN_PLACE = 32 << 20
 _per_thread = threading.local()
 
 
@@ -171,9 +172,9 @@ class _Output:
             self._stream.write(part)
             return
         self._parts.append(part)
-        if self._size > _JOINED and len(self._parts) > 1:
-            self._stream = io.BytesIO()
-            self._stream.writelines(self._parts)
+        if self._size > _IN_PLACE and len(self._parts) > 1:
+            self._stream = io.BytesIO(b"".join(self._parts))  # the join runs beside other threads
+            self._stream.seek(0, io.SEEK_END)
             self._parts.clear()
 
     def joined(self) -> bytes:
