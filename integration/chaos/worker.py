@@ -14,6 +14,7 @@ import json
 import logging
 import random
 import signal
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,7 @@ import uvloop
 from aiokwire import Consumer, Producer, TopicPartition
 from aiokwire.admin import Admin, NewTopic
 from aiokwire.cluster import LATEST
+from integration.chaos import diagnosis
 from integration.chaos.faults import Fault, Kind, inflict
 from integration.chaos.rolling import SOON_BROKER
 from integration.chaos.worker_process import EVENT, EXACTLY_ONCE, Event, Job, is_rejected
@@ -47,6 +49,8 @@ UNCOMMITTED: Final = 3.0
 # After an outage, members whose sessions expired meanwhile may lose partitions (seconds).
 AFTERMATH: Final = 12.0
 PATIENCE: Final = 120.0
+# Without progress for so long (seconds), the processes write their state to files.
+STALLED: Final = 20.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,10 +139,13 @@ class Run:
             stack.callback(self._kill_all)
             for _ in range(PROCESSES):
                 await self._start()
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._produce)
-                await self._disturb()
-            await self._finish()
+            async with anyio.create_task_group() as watching:
+                watching.start_soon(self._diagnose)
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._produce)
+                    await self._disturb()
+                await self._finish()
+                watching.cancel_scope.cancel()
         self.outcome.seconds = time.perf_counter() - began
         await self._check()
         return self.outcome
@@ -208,6 +215,20 @@ class Run:
                 await anyio.sleep(0.05)
             return
         self.outcome.wrong.append(f"{records:,} records were not handled within {PATIENCE:.0f} s of the last fault")
+
+    async def _diagnose(self) -> None:
+        """Have the processes write down their state when there is no progress."""
+        seen, since = -1, time.perf_counter()
+        while True:
+            await anyio.sleep(1)
+            now, journaled = time.perf_counter(), self._journaled()
+            if journaled != seen:
+                seen, since = journaled, now
+            elif now - since > STALLED:
+                since = now
+                print(f"no progress for {STALLED:.0f} s after {journaled:,} events: {self._folder}/*.state", flush=True)
+                for each in self._running:
+                    each.process.send_signal(diagnosis.SIGNAL)
 
     def _journaled(self) -> int:
         """Return the number of events in all journals."""
@@ -342,9 +363,14 @@ def _whole(data: bytes) -> bytes:
 
 
 async def run(server: KafkaServer, plan: Plan) -> Outcome:
-    """Run the plan and return the result."""
-    with tempfile.TemporaryDirectory(prefix="aiokwire-worker-") as folder:
-        return await Run(server, plan, Path(folder)).run()
+    """Run the plan and return the result. After a fault the files of the processes are kept."""
+    folder = Path(tempfile.mkdtemp(prefix="aiokwire-worker-"))
+    outcome = await Run(server, plan, folder).run()
+    if outcome.wrong:
+        outcome.wrong.append(f"the journals, logs and states of the processes are in {folder}")
+    else:
+        shutil.rmtree(folder)
+    return outcome
 
 
 def main() -> int:

@@ -22,6 +22,7 @@ import uvloop
 
 import aiokwire
 from aiokwire import ConsumerRecord, Context, DeadLetter, RetryPolicy
+from integration.chaos.diagnosis import dump_on_signal
 
 EVENT: Final = struct.Struct("<dIB")  # time, number of the record, event
 EXACTLY_ONCE: Final = "exactly-once"
@@ -110,11 +111,14 @@ def new_worker(job: Job, journal: int) -> aiokwire.Worker:
 async def main(job: Job) -> None:
     """Run until SIGTERM."""
     journal = os.open(job.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    await new_worker(job, journal).run()
+    worker = new_worker(job, journal)
+    dump_on_signal(worker, Path(job.journal).with_suffix(".state"))
+    await worker.run()
 
 
 if __name__ == "__main__":
     given = Job(**json.loads(sys.argv[1]))
     logging.basicConfig(filename=Path(given.journal).with_suffix(".log"), format="%(asctime)s %(name)s %(message)s")
+    logging.getLogger("aiokwire").setLevel(logging.INFO)
     logging.getLogger("aiokwire.worker").setLevel(logging.ERROR)  # dead letters are expected
     uvloop.run(main(given))
