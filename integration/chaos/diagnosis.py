@@ -24,6 +24,7 @@ def dump_on_signal(worker: Worker, path: Path) -> None:
             file.write("\n".join(describe(worker)) + "\n")
 
     asyncio.get_running_loop().add_signal_handler(SIGNAL, dump)
+    path.touch()
 
 
 def describe(worker: Worker) -> Iterator[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import datetime
 import json
 import logging
 import random
@@ -198,15 +199,24 @@ class Run:
             if fault == "broker":
                 began = time.perf_counter()
                 kind = self._rng.choice([Kind.KILL, Kind.STOP, Kind.FREEZE])
+                self._note(f"broker: {kind.value}")
                 await inflict(self._server, Fault(kind, 0, 0.0, self._rng.uniform(0.2, 2.0)))
                 self._outages.append((began, time.perf_counter()))
+                self._note("the broker is back")
                 continue
             victim = self._running.pop(self._rng.randrange(len(self._running)))
+            self._note(f"{fault} of {victim.journal.stem}")
             if fault == "kill":
                 await victim.kill()
             else:
                 self._note_status(victim, await victim.stop())
             await self._start()
+
+    def _note(self, event: str) -> None:
+        """Write down a fault and its time, beside the logs of the processes."""
+        now = datetime.datetime.now().astimezone().isoformat(" ", "milliseconds")
+        with (self._folder / "faults.txt").open("a") as file:
+            file.write(f"{now} {event}\n")
 
     async def _reach(self, records: int) -> None:
         """Wait until about this number of records was handled."""
@@ -228,7 +238,8 @@ class Run:
                 since = now
                 print(f"no progress for {STALLED:.0f} s after {journaled:,} events: {self._folder}/*.state", flush=True)
                 for each in self._running:
-                    each.process.send_signal(diagnosis.SIGNAL)
+                    if each.journal.with_suffix(".state").exists():  # it handles the signal
+                        each.process.send_signal(diagnosis.SIGNAL)
 
     def _journaled(self) -> int:
         """Return the number of events in all journals."""
