@@ -85,6 +85,7 @@ class Outcome:
     again: int = 0  # finished records that were handled again, with a reason
     unfinished: int = 0  # attempts that were cut off
     dead_letters: int = 0
+    stalls: int = 0  # times without progress for `STALLED` seconds
     wrong: list[str] = dataclasses.field(default_factory=list)
 
     def __str__(self) -> str:
@@ -236,6 +237,7 @@ class Run:
                 seen, since = journaled, now
             elif now - since > STALLED:
                 since = now
+                self.outcome.stalls += 1
                 print(f"no progress for {STALLED:.0f} s after {journaled:,} events: {self._folder}/*.state", flush=True)
                 for each in self._running:
                     if each.journal.with_suffix(".state").exists():  # it handles the signal
@@ -374,12 +376,12 @@ def _whole(data: bytes) -> bytes:
 
 
 async def run(server: KafkaServer, plan: Plan) -> Outcome:
-    """Run the plan and return the result. After a fault the files of the processes are kept."""
+    """Run the plan and return the result. After an error the files of the processes are kept, also after a stall."""
     folder = Path(tempfile.mkdtemp(prefix="aiokwire-worker-"))
     outcome = await Run(server, plan, folder).run()
     if outcome.wrong:
         outcome.wrong.append(f"the journals, logs and states of the processes are in {folder}")
-    else:
+    elif not outcome.stalls:
         shutil.rmtree(folder)
     return outcome
 

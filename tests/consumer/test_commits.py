@@ -276,14 +276,51 @@ async def test_offsets_committed_by_a_transaction_end_automatic_commits(kafka_br
 # --- commits and joins ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("api", [ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP])
-async def test_a_commit_waits_for_the_end_of_a_join_and_names_the_new_generation(
-    kafka_broker: Broker, api: ApiKey
+async def test_a_commit_arrives_while_the_join_waits_for_other_members(kafka_broker: Broker) -> None:
+    async with (
+        member(kafka_broker, enable_auto_commit=False) as reader,
+        member(kafka_broker, client_id="other") as other,
+    ):
+        await until(lambda: len(reader.assignment) == len(other.assignment) == 1)
+        (mine,) = reader.assignment
+        before = reader.group_metadata().generation
+        held = kafka_broker.faults.on(ApiKey.JOIN_GROUP, client_id="other").hold()
+        reader.rejoin()
+        await held.arrived()
+        with anyio.fail_after(5):
+            await reader.commit({mine: 3})
+        assert kafka_broker.faults.group("g").generation == before
+        held.release()
+        await until(lambda: kafka_broker.faults.group("g").generation > before)
+    assert kafka_broker.state.offsets.of_group("g")[mine].offset == 3
+
+
+@pytest.mark.parametrize("code", [ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS])
+async def test_a_commit_that_arrives_after_the_join_is_repeated_in_the_new_generation(
+    kafka_broker: Broker, code: ErrorCode
 ) -> None:
+    listener = RecordingListener()
+    async with member(kafka_broker, enable_auto_commit=False, listener=listener) as reader:
+        await assigned(reader, 0, 1)
+        before = reader.group_metadata().generation
+        commits = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT, times=1).error(code)
+        held = kafka_broker.faults.on(ApiKey.JOIN_GROUP).hold(handled=True)
+        reader.rejoin()
+        await held.arrived()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reader.commit, {ONE: 3})
+            await commits.hit()
+            held.release()
+        assert reader.group_metadata().generation == before + 1
+        assert [name for name, _ in listener.events] == ["assigned"]
+    assert await committed(kafka_broker) == [3]
+
+
+async def test_a_commit_waits_for_the_end_of_a_sync_and_names_the_new_generation(kafka_broker: Broker) -> None:
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
         before = reader.group_metadata().generation
-        held = kafka_broker.faults.on(api).hold()
+        held = kafka_broker.faults.on(ApiKey.SYNC_GROUP).hold()
         commits = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT, times=None).observe()
         reader.rejoin()
         await held.arrived()
@@ -301,7 +338,7 @@ async def test_a_commit_waits_for_the_end_of_a_join_and_names_the_new_generation
 async def test_the_error_of_a_commit_that_times_out_during_a_join_names_the_rebalance(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1)
-        held = kafka_broker.faults.on(ApiKey.JOIN_GROUP).hold()
+        held = kafka_broker.faults.on(ApiKey.SYNC_GROUP).hold()
         reader.rejoin()
         await held.arrived()
         with pytest.raises(RequestTimedOut, match="rebalancing"):

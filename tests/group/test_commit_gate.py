@@ -71,3 +71,24 @@ async def test_a_cancelled_commit_is_not_waited_for() -> None:
             await anyio.lowlevel.checkpoint()
     with anyio.fail_after(5):
         await gate.close(10.0)
+
+
+async def test_commits_pass_while_the_join_waits_for_other_members() -> None:
+    gate = CommitGate()
+    await gate.close(1.0)
+    gate.open_early()
+    with anyio.fail_after(5):
+        async with gate.passing():
+            gate.close_early()
+    with anyio.move_on_after(0.01) as waiting:
+        async with gate.passing():
+            pass
+    assert waiting.cancelled_caught, "the others have joined"
+
+
+async def test_the_end_of_the_wait_does_not_close_an_open_gate() -> None:
+    gate = CommitGate()
+    gate.close_early()
+    with anyio.fail_after(5):
+        async with gate.passing():
+            pass

@@ -91,7 +91,11 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
 
     def refused(self, code: int, group: GroupMetadata) -> bool:
         """See `Membership`."""
-        return self._after_commit_error(decisions.on_commit_error(code), code, group)
+        event = decisions.on_commit_error(code)
+        if self._machine.state is ClassicProtocolState.PREPARING_REBALANCE and event in decisions.ENDS_GENERATION:
+            self.commits.close_early()
+            return True  # the others have joined, or the member was removed: the response to JoinGroup tells
+        return self._after_commit_error(event, code, group)
 
     # --- the driver ---------------------------------------------------------------------------------------------------
 
@@ -122,11 +126,15 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
             rebalance_timeout=options.max_poll_interval,
             reason=self._reason,
         )
+        if owned and self._id.current:
+            self.commits.open_early()
         try:
             answer = await self._request_join_lane(request)
         except KafkaError as error:
             self._id.moved()  # the coordinator may be restarting
             return await self._after_failure(error)
+        finally:
+            self.commits.close_early()
         if answer is None:
             return self._terminal
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
