@@ -130,7 +130,7 @@ class Run:
         self._running: list[Process] = []
         self._all: list[Process] = []
         self._outages: list[tuple[float, float]] = []
-        self._produced = 0
+        self._is_away = False  # the broker
         self.outcome = Outcome(plan.records)
 
     async def run(self) -> Outcome:
@@ -162,7 +162,6 @@ class Run:
         async with Producer(self._server.bootstrap_servers, delivery_timeout_ms=300_000) as producer:
             for number in range(self._plan.records):
                 await producer.submit(self._source, b"%d" % number, keys[number % len(keys)])
-                self._produced = number
 
     # --- processes and faults -----------------------------------------------------------------------------------------
 
@@ -201,7 +200,9 @@ class Run:
                 began = time.perf_counter()
                 kind = self._rng.choice([Kind.KILL, Kind.STOP, Kind.FREEZE])
                 self._note(f"broker: {kind.value}")
+                self._is_away = True
                 await inflict(self._server, Fault(kind, 0, 0.0, self._rng.uniform(0.2, 2.0)))
+                self._is_away = False
                 self._outages.append((began, time.perf_counter()))
                 self._note("the broker is back")
                 continue
@@ -229,12 +230,12 @@ class Run:
 
     async def _diagnose(self) -> None:
         """Have the processes write down their state when there is no progress."""
-        seen, since = -1, time.perf_counter()
+        seen, since = (-1, 0), time.perf_counter()
         while True:
             await anyio.sleep(1)
             now, journaled = time.perf_counter(), self._journaled()
-            if journaled != seen:
-                seen, since = journaled, now
+            if self._is_away or (journaled, len(self._all)) != seen:
+                seen, since = (journaled, len(self._all)), now
             elif now - since > STALLED:
                 since = now
                 self.outcome.stalls += 1
