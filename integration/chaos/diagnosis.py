@@ -51,8 +51,8 @@ def _queue(runtime: Runtime) -> Iterator[str]:
     yield f"retries: {len(runtime._timer._waiting)} waiting; undelivered: {len(runtime._settlement._undelivered)}"
     for tp, each in sorted(queue.partitions.items()):
         yield (
-            f"{tp}: in flight {each.in_flight}, running {each.running}, full {each.is_full}, closing {each.is_closing}, "
-            f"completed {each.completed.committable()}, committed {each.committed}"
+            f"{tp}: in flight {each.in_flight}, running {each.running}, full {each.is_full}, closing {each.is_closing},"
+            f" completed {each.completed.committable()}, committed {each.committed}"
         )
 
 

@@ -14,8 +14,8 @@ import datetime
 import json
 import logging
 import random
-import signal
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
