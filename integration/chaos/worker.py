@@ -50,7 +50,7 @@ UNCOMMITTED: Final = 3.0
 # After an outage, members whose sessions expired meanwhile may lose partitions (seconds).
 AFTERMATH: Final = 12.0
 PATIENCE: Final = 120.0
-# Without progress for so long (seconds), the processes write their state to files.
+# After this time (seconds) without progress the processes write their state to files.
 STALLED: Final = 20.0
 
 

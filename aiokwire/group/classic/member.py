@@ -94,7 +94,7 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
         event = decisions.on_commit_error(code)
         if self._machine.state is ClassicProtocolState.PREPARING_REBALANCE and event in decisions.ENDS_GENERATION:
             self.commits.close_early()
-            return True  # the others have joined, or the member was removed: the response to JoinGroup tells
+            return True  # the others have joined, or the member was removed: the response to JoinGroup shows which
         return self._after_commit_error(event, code, group)
 
     # --- the driver ---------------------------------------------------------------------------------------------------
