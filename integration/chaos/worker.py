@@ -49,7 +49,7 @@ PROCESSES: Final = 3
 UNCOMMITTED: Final = 3.0
 # After an outage, members whose sessions expired meanwhile may lose partitions (seconds).
 AFTERMATH: Final = 12.0
-PATIENCE: Final = 120.0
+PATIENCE: Final = 240.0
 # After this time (seconds) without progress the processes write their state to files.
 STALLED: Final = 20.0
 
@@ -106,13 +106,15 @@ class Process:
 
     async def stop(self) -> int:
         """Send SIGTERM; return the exit status."""
-        self.process.terminate()
+        if self.process.returncode is None:
+            self.process.terminate()
         with anyio.fail_after(PATIENCE):
             return await self.process.wait()
 
     async def kill(self) -> None:
         """Send SIGKILL."""
-        self.process.send_signal(signal.SIGKILL)
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGKILL)
         await self.process.wait()
         self.killed_at = time.perf_counter()
 

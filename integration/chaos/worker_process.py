@@ -81,6 +81,7 @@ def new_worker(job: Job, journal: int) -> aiokwire.Worker:
         retry=RetryPolicy(attempts=5, backoff=0.01, backoff_max=0.1),
         **(CLASSIC if job.protocol == "classic" else {}),
         transaction_timeout_ms=10_000,
+        bootstrap_timeout_ms=300_000,  # Kafka may take a minute to start on a busy machine
         shutdown_timeout_ms=5000,
         revoke_timeout_ms=5000,
     )

@@ -143,7 +143,7 @@ async def test_an_automatic_commit_is_not_retried_after_a_transaction_takes_over
 
 
 async def test_a_commit_of_a_partition_that_was_lost_meanwhile_fails(kafka_broker: Broker) -> None:
-    """The commit is refused during a join that loses the partition, which the next join assigns again.
+    """A join loses the partition and refuses the commit; the next join assigns it again.
 
     Another member may have committed a later offset in between.
     """
