@@ -379,7 +379,8 @@ def _whole(data: bytes) -> bytes:
 
 
 async def run(server: KafkaServer, plan: Plan) -> Outcome:
-    """Run the plan and return the result. After an error the files of the processes are kept, also after a stall."""
+    """Run the plan and return the result. The files of the processes are kept after an error or a
+    stall."""
     folder = Path(tempfile.mkdtemp(prefix="aiokwire-worker-"))
     outcome = await Run(server, plan, folder).run()
     if outcome.wrong:
