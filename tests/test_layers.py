@@ -18,7 +18,8 @@ ROOT = pathlib.Path(aiokwire.__file__).parent
 # The packages that each package may import, besides itself and the root modules.
 ROOT_MODULES = {
     "_lazy", "_text", "_version", "async_library", "backoff", "clock", "config", "error_codes", "errors", "events",
-    "hooks", "log_fields", "loop_timer", "machine", "metrics", "option_advice", "threads", "types", "units", "watchdog",
+    "hooks", "log_fields", "loop_timer", "machine", "metrics", "option_advice", "otlp", "threads", "types", "units",
+    "watchdog",
 }  # fmt: skip
 MAY_IMPORT = {
     "protocol": set(),
@@ -63,6 +64,7 @@ ROOT_MAY_IMPORT = {
     "hooks": {"types"},
     "log_fields": {"errors", "types"},
     "metrics": {"errors"},
+    "otlp": {"errors", "metrics"},
     "units": set(),
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack
 
 from aiokwire.admin import cluster, config_calls, group_calls, record_calls, security_calls, topic_calls
 from aiokwire.admin.acls import AclBinding, AclBindingFilter
@@ -37,12 +37,15 @@ from aiokwire.admin.topics import (
 )
 from aiokwire.admin.users import ScramAlteration, ScramCredentialInfo
 from aiokwire.backoff import Deadline
-from aiokwire.cluster import Client, ClientOptions, Owner, Unclosed, list_offsets
+from aiokwire.cluster import Client, ClientOptions, Owner, Unclosed, list_offsets, push_metrics
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError
 from aiokwire.hooks import Hooks
 from aiokwire.metrics import Metric, Sample
 from aiokwire.types import IsolationLevel, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+
+if TYPE_CHECKING:
+    from aiokwire.cluster import MetricsPush
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -77,6 +80,7 @@ class Admin(Owner):
         self.config: AdminConfig = config_of(AdminConfig, config, {"bootstrap_servers": bootstrap_servers, **options})
         self._unclosed = Unclosed()
         self._client = Client(self.config, hooks=hooks, rng=rng, unclosed=self._unclosed)
+        self._push: MetricsPush | None = None  # while it runs, if a broker takes metrics
         self._started = False
         self._closed = False
 
@@ -99,6 +103,7 @@ class Admin(Owner):
             raise ClosedError("this admin client was closed; create a new one")
         if not self._started:
             await self._client.start()
+            self._push = push_metrics(self._client, "admin", self.metrics)
             self._started = True
             self._unclosed.watch(self, self.config.client_id)
 
@@ -106,6 +111,8 @@ class Admin(Owner):
         """Disconnect. May be called from any task, and repeatedly."""
         self._closed = True
         self._unclosed.forget()
+        if self._push is not None:
+            await self._push.terminate(timeout)
         await self._client.close(timeout=timeout)
 
     async def __aenter__(self) -> Self:
@@ -124,6 +131,11 @@ class Admin(Owner):
     def metrics(self) -> list[Sample]:
         """Return the metrics now, from any thread; docs/metrics.md lists them."""
         return self._client.metrics()
+
+    @property
+    def client_instance_id(self) -> str | None:
+        """The id that a broker assigned for the metrics that are pushed (KIP-714), if one did."""
+        return None if self._push is None else self._push.client_instance_id
 
     # --- topics -------------------------------------------------------------------------------------------------------
 

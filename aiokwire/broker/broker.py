@@ -16,7 +16,9 @@ from typing import ClassVar, Final, Self, Unpack
 
 import anyio
 
+from aiokwire import otlp
 from aiokwire.broker.adoption import INTERNAL
+from aiokwire.broker.client_metrics import ClientInstance
 from aiokwire.broker.configs import BrokerConfigs, check_topic_configs, static_configs
 from aiokwire.broker.faults import Faults, Interceptor, Journal, Serving
 from aiokwire.broker.log import DiskStorage, MemoryStorage, Storage
@@ -72,6 +74,7 @@ class Broker:
         rng: random.Random | None = None,
         users: Mapping[str, str | Secret] | None = None,
         data_dir_mode: int = 0o700,
+        client_metrics: bool = False,
         **configs: Unpack[BrokerOptions],
     ) -> None:
         """`advertised` is the address that clients receive if it differs from `listen`; `storage`
@@ -80,6 +83,7 @@ class Broker:
         hold on adopted topics whose configs were not found. `users` are the passwords of users who
         may log in, besides stored ones. `listeners`, a list of `Listener` or Kafka's text, replaces
         `listen`. `data_dir_mode`: permissions of new directories and (without execution) files.
+        `client_metrics`: receive the metrics that clients push (KIP-714; extra `telemetry`).
 
         Raises: ConfigurationError: an unknown option, with the nearest valid name, or a bad value.
         """
@@ -87,6 +91,8 @@ class Broker:
             raise ConfigurationError("give data_dir or storage, not both")
         require_bool("auto_create_topics", auto_create_topics)
         require_bool("apply_retention", apply_retention)
+        require_bool("client_metrics", client_metrics)
+        self._receives_metrics = client_metrics
         require_int("num_partitions", num_partitions, minimum=1, maximum=MAX_PARTITIONS)
         require_int("node_id", node_id, minimum=0, maximum=2**31 - 1)
         require_int("nodes", nodes, minimum=1, maximum=MAX_NODES)
@@ -132,6 +138,7 @@ class Broker:
 
         Raises: StorageError: another broker has the data directory, or it cannot be used.
         ConnectionFailed: the address cannot be bound. BrokerClosed: it was started before.
+        ConfigurationError: `client_metrics` without the extra `telemetry`.
         """
         if self._supervisor is not None:
             raise BrokerClosed("this Broker was started before; create a new one")
@@ -184,7 +191,16 @@ class Broker:
 
     async def _open(self) -> BrokerState:
         configs = BrokerConfigs(self._static, node_id=self._node_id)
-        state = BrokerState(self._storage, configs, self._rng, cluster_id=self._cluster_id, node_ids=self._node_ids)
+        state = BrokerState(
+            self._storage,
+            configs,
+            self._rng,
+            cluster_id=self._cluster_id,
+            node_ids=self._node_ids,
+            receives_metrics=self._receives_metrics,
+        )
+        if self._receives_metrics:
+            await run_in_thread(otlp.check_installed)
         # Recovery reads whole segments: in a thread, so that a program that embeds a broker stays responsive.
         if isinstance(self._storage, MemoryStorage):
             state.open()
@@ -266,6 +282,16 @@ class Broker:
         """Return the metrics of all nodes now, from any thread; none while it does not serve."""
         serving = self._serving
         return [] if serving is None else samples_of(serving.state)
+
+    def client_metrics(self) -> list[ClientInstance]:
+        """Return the clients that have pushed metrics (KIP-714), with their last values.
+
+        Raises: InvalidArgument: the broker does not receive metrics.
+        """
+        receiver = self.state.client_metrics
+        if receiver is None:
+            raise InvalidArgument("this Broker receives no metrics: create it with Broker(client_metrics=True)")
+        return [one for one in receiver.instances() if one.received_ms]
 
     @property
     def nodes(self) -> tuple[int, ...]:

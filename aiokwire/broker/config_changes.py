@@ -6,13 +6,22 @@ import enum
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from aiokwire.broker.configs import ConfigKey, ConfigType, broker_keys, check_topic_configs, topic_keys
+from aiokwire.broker.client_metrics import check_subscription
+from aiokwire.broker.configs import (
+    ConfigKey,
+    ConfigType,
+    broker_keys,
+    check_topic_configs,
+    client_metrics_keys,
+    topic_keys,
+)
 from aiokwire.broker.state import BrokerState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ConfigurationError
 
 TOPIC = 2
 BROKER = 4
+CLIENT_METRICS = 16
 
 
 class Operation(enum.IntEnum):
@@ -72,10 +81,32 @@ def _alter(
             broker_keys()[one].parse(value)
         if not validate_only:
             state.topics.set_broker_configs(name, wanted)
+    elif kind == CLIENT_METRICS:
+        _alter_client_metrics(state, name, changes, replace=replace, validate_only=validate_only)
     elif kind == BROKER:
         raise BrokerError(f"this is broker {state.node_id}, not {name}", code=ErrorCode.INVALID_REQUEST)
     else:
         raise BrokerError(f"this broker has no configs for resources of type {kind}", code=ErrorCode.INVALID_REQUEST)
+
+
+def _alter_client_metrics(
+    state: BrokerState, name: str, changes: list[Change], *, replace: bool, validate_only: bool
+) -> None:
+    if not name:
+        raise BrokerError("a subscription to metrics of clients must have a name", code=ErrorCode.INVALID_REQUEST)
+    present = state.configs.client_metrics.get(name, {})
+    edits = [_Edit(change, present.get(change.name, "")) for change in changes]
+    try:
+        wanted = _applied(client_metrics_keys(), {} if replace else present, edits)
+        for one, value in wanted.items():
+            client_metrics_keys()[one].parse(value)
+    except ConfigurationError as error:
+        raise BrokerError(str(error), code=ErrorCode.INVALID_REQUEST) from None
+    check_subscription(wanted)
+    if not validate_only:
+        state.topics.set_client_metrics(name, wanted)
+        if state.client_metrics is not None:
+            state.client_metrics.subscriptions_changed()
 
 
 def _check_dynamic(changes: list[Change]) -> None:

@@ -38,6 +38,7 @@ class ConfigSource(enum.IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    CLIENT_METRICS = 7
 
 
 class ConfigValue(NamedTuple):
@@ -143,6 +144,12 @@ def broker_keys() -> Mapping[str, ConfigKey]:
     return _keys(BROKER_CONFIGS)
 
 
+@functools.cache
+def client_metrics_keys() -> Mapping[str, ConfigKey]:
+    """Every config of a subscription to metrics of clients (KIP-714)."""
+    return _keys('match LIST "" -\nmetrics LIST "" -\ninterval.ms INT 300000 100..3600000')
+
+
 def as_text(value: object) -> str:
     """Return a Python value as a config's text."""
     if isinstance(value, bool):
@@ -215,6 +222,8 @@ class BrokerConfigs:
         self.node_id = node_id
         # Broker name ("" for all brokers) -> config -> value; kept by the topic registry's file.
         self.dynamic: dict[str, dict[str, str]] = {}
+        # Subscription to metrics of clients (KIP-714) -> config -> value; kept in the same file.
+        self.client_metrics: dict[str, dict[str, str]] = {}
         self._topic_defaults: dict[str, str] | None = None  # of topics without overrides; None: not computed
         self._known: dict[str, object] = {}  # parsed values: some are read for each request
 

@@ -112,9 +112,15 @@ APIS = _table(
     (ApiKey.DESCRIBE_CLUSTER, 0, 2, 0),
     (ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, 0),
     (ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, 0),
+    (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0, 0),
+    (ApiKey.PUSH_TELEMETRY, 0, 0, 0),
     (ApiKey.LIST_CONFIG_RESOURCES, 0, 1, 0),
     (ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, 0),
 )
+
+
+# Advertised only by a broker that receives metrics of clients, as by Kafka with a plugin for them.
+TELEMETRY_APIS = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
 
 
 class CloseConnection(KafkaError):

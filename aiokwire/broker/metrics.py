@@ -153,4 +153,5 @@ def samples_of(state: BrokerState) -> list[Sample]:
     by_state: dict[str, int] = {}
     for name in state.groups.states():
         by_state[name] = by_state.get(name, 0) + 1
-    return found + [GROUPS.sample(count, {}, name) for name, count in by_state.items()]
+    found += [GROUPS.sample(count, {}, name) for name, count in by_state.items()]
+    return found if state.client_metrics is None else found + state.client_metrics.samples()

@@ -13,6 +13,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from aiokwire.broker.client_metrics import ClientMetrics
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.fetch_sessions import FetchSessions
 from aiokwire.broker.groups import GroupCoordinator
@@ -58,8 +59,10 @@ class BrokerState:
         *,
         cluster_id: str | None = None,
         node_ids: Sequence[int] = (),
+        receives_metrics: bool = False,
     ) -> None:
-        """`node_ids`: the nodes; by default the one that the configs name."""
+        """`node_ids`: the nodes; by default the one that the configs name. `receives_metrics`:
+        clients may push theirs."""
         self.storage = storage
         self.configs = configs
         self.rng = rng
@@ -102,6 +105,7 @@ class BrokerState:
         self.users = Users(self.security)
         self.authorizer = new_authorizer(configs, self.security)
         self.counts = BrokerCounts()
+        self.client_metrics = ClientMetrics(configs, rng) if receives_metrics else None
         self.unread = UnreadAnswers()
         self.request_memory = RequestMemory(configs.integer("queued.max.request.bytes"))
         self.slices = Slices()

@@ -106,6 +106,8 @@ class TopicRegistry:
             self.next_producer_id = int(known.get("next_producer_id", 0))
             for name, values in known.get("brokers", {}).items():
                 self._configs.set_dynamic(str(name), dict(values))
+            for name, values in known.get("client_metrics", {}).items():
+                self._configs.client_metrics[str(name)] = dict(values)
             topics = {
                 str(name): (bytes.fromhex(entry["id"]), int(entry["partitions"]), dict(entry["configs"]))
                 for name, entry in known["topics"].items()
@@ -214,6 +216,7 @@ class TopicRegistry:
                 for topic in self
             },
             "brokers": self._configs.dynamic,
+            "client_metrics": self._configs.client_metrics,
             "held": sorted(self._held),
             "next_producer_id": self.next_producer_id,
             "deleting": sorted(one.hex() for one in self._deleting),
@@ -432,6 +435,13 @@ class TopicRegistry:
         self._configs.set_dynamic(name, configs)
         for topic in self:
             topic.apply(self._configs)
+        self._version += 1
+
+    def set_client_metrics(self, name: str, configs: Mapping[str, str]) -> None:
+        """Replace a subscription to metrics of clients; one without configs is removed."""
+        self._configs.client_metrics.pop(name, None)
+        if configs:
+            self._configs.client_metrics[name] = dict(configs)
         self._version += 1
 
     def require(self, name: str) -> Topic:

@@ -26,6 +26,7 @@ _OWN_OPTIONS = frozenset(
     (
         "advertised",
         "apply_retention",
+        "client_metrics",
         "cluster_id",
         "data_dir",
         "journal",
@@ -101,6 +102,9 @@ def _parse_topics(given: tuple[str, ...]) -> dict[str, int]:
     help="Directory of the files of --secure (default: security in --data-dir, or a temporary directory).",
 )
 @click.option("--metrics", metavar="HOST:PORT", help="Serve metrics to Prometheus at this address.")
+@click.option(
+    "--client-metrics", is_flag=True, help="Receive metrics that clients push (KIP-714); --metrics serves them, too."
+)
 @click.option("--journal", type=click.IntRange(0), default=0, help="Keep the last N requests, for tests.", metavar="N")
 @click.option("--ready-json", is_flag=True, help="Print one line of JSON when ready: addresses, ids, process id.")
 @click.option("--exit-with-stdin", is_flag=True, help="Stop when standard input is closed.")

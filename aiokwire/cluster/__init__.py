@@ -5,9 +5,12 @@ metadata      refreshes the snapshot               router      routes and retrie
 schedule      when to refresh                      nodes       connections by node and lane
 bootstrap     finds the cluster                    coordinators  lookup of coordinators
 metrics       what the metrics of all clients have in common
+metrics_push  pushes them to brokers that ask           pushed_metrics  what is pushed
 leaders       one request to each of many leaders  list_offsets  offsets by time
 fetch, fetch_request  fetches without a session    supervisor  the task that owns all tasks
 """
+
+from typing import TYPE_CHECKING
 
 from aiokwire.cluster.client import Client
 from aiokwire.cluster.config import ClientConfig, ClientOptions
@@ -24,12 +27,16 @@ from aiokwire.cluster.list_offsets import (
     ask_leader,
     list_offsets,
 )
+from aiokwire.cluster.metrics import push_metrics
 from aiokwire.cluster.nodes import COORDINATOR, JOIN, failure_level, retry_level
 from aiokwire.cluster.router import ProduceUncertain
 from aiokwire.cluster.snapshot import Broker, Cluster, Partition, Topic
 from aiokwire.cluster.supervisor import Supervisor
 from aiokwire.cluster.targets import ANY, CONTROLLER, Controller, Coordinator, Leader, Node, Target
 from aiokwire.cluster.unclosed import Owner, Unclosed
+
+if TYPE_CHECKING:  # it loads when a broker takes metrics
+    from aiokwire.cluster.metrics_push import MetricsPush as MetricsPush
 
 __all__ = [
     "ANY",
@@ -65,5 +72,6 @@ __all__ = [
     "failure_level",
     "list_offsets",
     "new_fetch_request",
+    "push_metrics",
     "retry_level",
 ]

@@ -100,6 +100,8 @@ class ClientConfig(SecurityConfig):
     allow_auto_create_topics: bool = False
     """Whether asking for an unknown topic may create it, where the broker allows that. Brokers before 0.11 decide
     alone."""
+    enable_metrics_push: bool = True
+    """Whether metrics are pushed to a broker that requests them (KIP-714; extra `telemetry`)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,6 +118,7 @@ class ClientConfig(SecurityConfig):
             require_number(name, getattr(self, name), minimum=0, maximum=INT32_MAX)
         require_int("receive_message_max_bytes", self.receive_message_max_bytes, minimum=1024, maximum=INT32_MAX)
         require_bool("allow_auto_create_topics", self.allow_auto_create_topics)
+        require_bool("enable_metrics_push", self.enable_metrics_push)
         if self.metadata_recovery_strategy not in (REBOOTSTRAP, NO_RECOVERY):
             raise ConfigurationError(
                 f"metadata_recovery_strategy must be {REBOOTSTRAP!r} or {NO_RECOVERY!r}, "
@@ -247,3 +250,4 @@ class ClientOptions(SecurityOptions, total=False):
     metadata_recovery_rebootstrap_trigger_ms: float
     receive_message_max_bytes: int
     allow_auto_create_topics: bool
+    enable_metrics_push: bool

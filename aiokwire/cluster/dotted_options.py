@@ -54,7 +54,7 @@ _KIBIBYTES: Final = {"queue_buffering_max_kbytes": "buffer_memory", "queued_max_
 # What has no counterpart here: Java's classes, settings of sockets and threads, and what is decided per connection.
 WITHOUT_EFFECT: Final = frozenset({
     "api_version_request", "auto_include_jmx_reporter", "batch_num_messages", "broker_address_family",
-    "broker_version_fallback", "client_dns_lookup", "config_providers", "debug", "enable_metrics_push",
+    "broker_version_fallback", "client_dns_lookup", "config_providers", "debug",
     "exclude_internal_topics", "interceptor_classes", "key_deserializer", "key_serializer", "log_level",
     "max_block_ms", "message_send_max_retries", "metric_reporters", "metrics_num_samples", "metrics_recording_level",
     "metrics_sample_window_ms", "partitioner_adaptive_partitioning_enable", "partitioner_availability_timeout_ms",

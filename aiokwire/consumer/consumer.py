@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Self, 
 import anyio
 
 from aiokwire.backoff import Deadline
-from aiokwire.cluster import Client, Owner, Unclosed
+from aiokwire.cluster import Client, Owner, Unclosed, push_metrics
 from aiokwire.config import config_of, documents_options
 from aiokwire.consumer._consumer_offsets import OffsetMethods
 from aiokwire.consumer.arguments import checked_partitions, checked_topics
@@ -45,6 +45,8 @@ from aiokwire.types import BrokerPattern, K, TopicPartition, V
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from aiokwire.cluster import MetricsPush
 
 logger = get_logger(__name__)
 
@@ -130,6 +132,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         self._streams = Streams(parts.subscription, parts.reader, self._redeliver, self._hooks)
         self._stall_monitor = StallMonitor(parts, self._rebalance_handler, self._events)
         self._starting = anyio.Lock()
+        self._push: MetricsPush | None = None  # while it runs, if a broker takes metrics
         self._started = False
         if topics:
             self._choose(topics, None, listener)
@@ -173,6 +176,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
             self._client.spawn(self._updater.run, name="consumer positions")
             self._client.spawn(self._stall_monitor.run, name="consumer stall monitor")
             self._join()
+            self._push = push_metrics(self._client, "consumer", self.metrics, self._resource)
             self._started = True
             self._unclosed.watch(self, self.config.client_id)
         finally:
@@ -199,6 +203,8 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
             await handler.stop(deadline.remaining * LEAVE_SHARE, reason="the consumer was closed")
         self._closed = True
         self._reader.close()
+        if self._push is not None:
+            await self._push.terminate(deadline.remaining)
         await self._client.close(timeout=deadline.remaining)
         self._events.close()
 
@@ -478,6 +484,21 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         if self._rebalance_handler is not None:
             found += member_samples(self._rebalance_handler.status, labels_of(parts), parts.client.elapsed_since)
         return found
+
+    @property
+    def client_instance_id(self) -> str | None:
+        """The id that a broker assigned for the metrics that are pushed (KIP-714), if one did."""
+        return None if self._push is None else self._push.client_instance_id
+
+    def _resource(self) -> dict[str, str | None]:
+        """Return the labels of all metrics that are pushed, named as in KIP-714."""
+        config, member = self.config, self._parts.membership.member
+        return {
+            "client_rack": config.client_rack,
+            "group_id": config.group_id,
+            "group_instance_id": config.group_instance_id,
+            "group_member_id": None if member is None else member.metadata.member_id,
+        }
 
     def events(self, *, ends: bool = False, limit: int = LIMIT) -> EventStream[ConsumerEvent]:
         """Return a stream of later events: stalled and resumed partitions, resets, rebalances,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
@@ -17,6 +17,9 @@ from aiokwire.producer.batch_results import records_of
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.core import ProducerCore
 from aiokwire.types import Headers
+
+if TYPE_CHECKING:
+    from aiokwire.cluster import MetricsPush
 
 # Seconds for closing the connections after every record was delivered or failed.
 LAST_SECONDS = 1.0
@@ -89,9 +92,12 @@ class Closing:
             self._scope.deadline = self._deadline
         await self._ended.wait()
 
-    async def run(self, client: Client, core: ProducerCore, seconds: float, *, observed: bool) -> list[Undelivered]:
+    async def run(
+        self, client: Client, core: ProducerCore, seconds: float, *, push: MetricsPush | None, observed: bool
+    ) -> list[Undelivered]:
         """Deliver for at most `seconds`, then disconnect and return the undelivered records. They
-        are logged unless they are `observed`: returned to a caller that is not cancelled."""
+        are logged unless they are `observed`: returned to a caller that is not cancelled. `push`
+        sends its last metrics."""
         delivered = False
         batches: list[Batch] = []
         try:
@@ -105,6 +111,9 @@ class Closing:
             delivered = True
         finally:
             left = _fail_undelivered(core, batches, report=not (observed and delivered))
+            if push is not None:
+                with anyio.CancelScope(shield=True):
+                    await push.terminate()
             with anyio.CancelScope(shield=True, deadline=loop_time() + LAST_SECONDS):
                 await client.close()
         if observed:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, Unpack
 
 import anyio
 
-from aiokwire.cluster import Client, Owner, Unclosed
+from aiokwire.cluster import Client, Owner, Unclosed, push_metrics
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
 from aiokwire.events import LIMIT, Events, EventStream
@@ -48,6 +48,8 @@ from aiokwire.types import Headers, K, RecordMetadata, TransactionalReader, V
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from aiokwire.cluster import MetricsPush
 
 logger = get_logger("aiokwire.producer")
 
@@ -100,6 +102,7 @@ class Producer(Owner, Generic[K, V]):
         self._starting = anyio.Lock()
         self._start_scope: anyio.CancelScope | None = None  # of the `start` that runs now
         self._closing = Closing()
+        self._push: MetricsPush | None = None  # while it runs, if a broker takes metrics
         self._unclosed = Unclosed()
         self._started = False
         self._closed = False
@@ -162,6 +165,9 @@ class Producer(Owner, Generic[K, V]):
             self._core.start()
             if self._transactions is not None:
                 await self._transactions.initialize()
+            self._push = push_metrics(
+                self._client, "producer", self.metrics, lambda: {"transactional_id": self.config.transactional_id}
+            )
             self._started = True
             self._unclosed.watch(self, self.config.client_id)
         except BaseException:
@@ -211,7 +217,7 @@ class Producer(Owner, Generic[K, V]):
             if not self._started:
                 self._accumulator.close(REASON)
                 return []
-            return await self._closing.run(self._client, self._core, seconds, observed=observed)
+            return await self._closing.run(self._client, self._core, seconds, push=self._push, observed=observed)
         finally:
             self._closing.end()
             self._events.close()
@@ -466,6 +472,11 @@ class Producer(Owner, Generic[K, V]):
         Costs no request. May be called from any thread, before the start and after the end.
         """
         return self._core.metrics()
+
+    @property
+    def client_instance_id(self) -> str | None:
+        """The id that a broker assigned for the metrics that are pushed (KIP-714), if one did."""
+        return None if self._push is None else self._push.client_instance_id
 
     def events(self, *, limit: int = LIMIT) -> EventStream[ProducerEvent]:
         """Stream the producer's events from now on: `async for event in producer.events()`.

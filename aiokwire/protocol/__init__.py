@@ -19,6 +19,7 @@ from aiokwire.protocol.api import (
     UnknownTags,
     VersionRange,
     request_type,
+    uuid_text,
 )
 from aiokwire.protocol.api_key import ApiKey
 from aiokwire.protocol.embedded import decode_embedded, encode_embedded
@@ -58,4 +59,5 @@ __all__ = [
     "release",
     "request_type",
     "untrack",
+    "uuid_text",
 ]

@@ -5,6 +5,7 @@ Used by the generated modules in `messages/` and, through the package, by client
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Self, TypeAlias
@@ -34,6 +35,11 @@ EMPTY: Final[list[Any]] = []
 """The default of list arguments; replaced by a new list."""
 
 _REPR_BYTES = 40
+
+
+def uuid_text(value: bytes) -> str:
+    """Return a uuid as Kafka writes it: 22 characters."""
+    return base64.urlsafe_b64encode(value).decode().rstrip("=")
 
 
 class VersionRange(NamedTuple):

@@ -27,7 +27,9 @@ HEADER = 8
 @pytest.fixture(scope="module")
 def state() -> Iterator[BrokerState]:
     storage = MemoryStorage(capacity=1 << 24)
-    opened = BrokerState(storage, BrokerConfigs({"num.partitions": "1"}, node_id=1), random.Random(1))
+    opened = BrokerState(
+        storage, BrokerConfigs({"num.partitions": "1"}, node_id=1), random.Random(1), receives_metrics=True
+    )
     opened.open()
     opened.topics.create("t", 1, {})
     yield opened

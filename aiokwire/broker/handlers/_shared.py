@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Sequence
 from copy import copy
 from typing import Any, Protocol, TypeVar, cast
 
+from aiokwire.broker.client_metrics import ClientMetrics, PushingClient
 from aiokwire.broker.config_changes import Altered, Change, alter
 from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import Client
@@ -33,6 +34,7 @@ EVERY = {resource: sum(1 << operation for operation in known) for resource, know
 TOPIC = 2
 BROKER = 4
 BROKER_LOGGER = 8
+CLIENT_METRICS = 16
 GROUP = 32
 
 
@@ -176,3 +178,10 @@ def group_fault(call: Call, group_id: str) -> ErrorCode:
     if state.plays_several and state.nodes.coordinator(group_id).id != call.node.id:
         return ErrorCode.NOT_COORDINATOR
     return state.groups.load_fault(group_id)
+
+
+def telemetry_client(call: Call, receiver: ClientMetrics) -> PushingClient:
+    """Return what subscriptions to metrics may select the sender of a request by."""
+    name, version = receiver.software_of(call.connection_id)
+    host, _, port = call.peer.rpartition(":")
+    return PushingClient(call.client_id or "", name, version, host, port)

@@ -1,6 +1,6 @@
 """ApiVersions: v0-4
 
-The broker's APIs, with the versions of Kafka 4.3.1.
+The broker's APIs, with the versions of Kafka 4.3.1; those of KIP-714 if it receives metrics.
 
 Version notes:
 - an unknown version is answered by version 0 with UNSUPPORTED_VERSION and the list (KIP-511)
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from aiokwire.broker.dispatch import APIS, Call
+from aiokwire.broker.dispatch import APIS, TELEMETRY_APIS, Call
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import api_versions as messages
@@ -36,9 +36,12 @@ def handle(request: messages.ApiVersionsRequest, call: Call) -> messages.ApiVers
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    receiver = call.state.client_metrics
+    if receiver is not None and call.version >= 3:
+        receiver.note_software(call.connection_id, request.client_software_name, request.client_software_version)
     features = [row for row in FEATURES if row[4] is None or row[4] in APIS]
     return messages.ApiVersionsResponse(
-        api_keys=_api_keys(),
+        api_keys=_api_keys(with_telemetry=receiver is not None),
         supported_features=[
             # Clients of older versions fail at a lowest level of 0 (KAFKA-17011): such features start at 1.
             messages.SupportedFeatureKey(
@@ -60,11 +63,14 @@ def handle(request: messages.ApiVersionsRequest, call: Call) -> messages.ApiVers
 
 def unsupported_version() -> messages.ApiVersionsResponse:
     """Return the response to an unsupported version, to be sent as version 0."""
-    return messages.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_api_keys())
+    return messages.ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_api_keys(with_telemetry=False)
+    )
 
 
-def _api_keys() -> list[messages.ApiVersion]:
+def _api_keys(*, with_telemetry: bool) -> list[messages.ApiVersion]:
     return [
         messages.ApiVersion(api_key=key, min_version=api.first, max_version=api.last)
         for key, api in sorted(APIS.items())
+        if with_telemetry or api.key not in TELEMETRY_APIS
     ]

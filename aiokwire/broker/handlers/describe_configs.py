@@ -9,11 +9,19 @@ Version notes:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from aiokwire.broker.configs import ConfigKey, ConfigSource, ConfigType, ConfigValue, broker_keys, topic_keys
+from aiokwire.broker.configs import (
+    ConfigKey,
+    ConfigSource,
+    ConfigType,
+    ConfigValue,
+    broker_keys,
+    client_metrics_keys,
+    topic_keys,
+)
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.handlers._shared import BROKER, BROKER_LOGGER, GROUP, TOPIC, config_denial
+from aiokwire.broker.handlers._shared import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, config_denial
 from aiokwire.broker.security import AclOperation
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError
@@ -63,9 +71,22 @@ def _describe(
             for key in _wanted(broker_keys().values(), resource)
             for chain in [call.state.configs.chain(key.name)]
         ]
+    if kind == CLIENT_METRICS and name:
+        given = call.state.configs.client_metrics.get(name, {})
+        return [
+            _entry(key, value, [value], call, synonyms=False)
+            for key in _wanted(client_metrics_keys().values(), resource)
+            for value in [_client_metrics_value(key, given)]
+        ]
     if kind == GROUP or (kind == BROKER_LOGGER and name == str(call.state.node_id)):
         return []
     raise BrokerError(f"the resource {name!r} of type {kind} does not exist", code=ErrorCode.INVALID_REQUEST)
+
+
+def _client_metrics_value(key: ConfigKey, given: Mapping[str, str]) -> ConfigValue:
+    if key.name in given:
+        return ConfigValue(key.name, given[key.name], ConfigSource.CLIENT_METRICS)
+    return ConfigValue(key.name, key.default, ConfigSource.DEFAULT)
 
 
 def _wanted(keys: Iterable[ConfigKey], resource: messages.DescribeConfigsResource) -> list[ConfigKey]:

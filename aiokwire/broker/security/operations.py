@@ -230,6 +230,8 @@ RULES: Final[Mapping[ApiKey, tuple[Rule, ...]]] = {
     ApiKey.LIST_TRANSACTIONS: (_transactions(_Op.DESCRIBE, "each transactional id; others are left out"),),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (_group(_Op.READ), _topics(_Op.DESCRIBE, "each topic subscribed by name")),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (_groups(_Op.DESCRIBE), _topics(_Op.DESCRIBE, "each assigned topic")),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (),
+    ApiKey.PUSH_TELEMETRY: (),
     ApiKey.LIST_CONFIG_RESOURCES: (_cluster(_Op.DESCRIBE_CONFIGS),),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (_topics(_Op.DESCRIBE),),
 }
