@@ -31,12 +31,17 @@ class Interruption(enum.Enum):
 
 
 class Turn:
-    """The time until which the executors together may run without a turn of the event loop."""
+    """The time until which the executors together may run without a turn of the event loop.
 
-    __slots__ = ("ends",)
+    It is checked by an executor that is still `current` when its handler has returned: others have
+    run since if the handler waited for something, and with them the event loop.
+    """
+
+    __slots__ = ("current", "ends")
 
     def __init__(self) -> None:
         self.ends = 0.0
+        self.current: Executor | None = None  # which called a handler last
 
     async def pause(self, clock: Callable[[], float]) -> None:
         """Give the event loop a turn."""
@@ -93,9 +98,9 @@ class Executor:
 
     async def _handle_records(self) -> None:
         """Handle records until interrupted."""
-        queue, clock, turn, scope = self._queue, self._clock, self._turn, self._scope
+        queue, clock, turn, outlet = self._queue, self._clock, self._turn, self._outlet
         now = clock()
-        while not scope.cancel_called:
+        while self._interruption is None:
             item = queue.take()
             if item is None:
                 await queue.wait()
@@ -105,7 +110,8 @@ class Executor:
             self.started = now
             line = item.partition.handler_line
             self.expires = now + line.timeout
-            context = Context(item.record, item.attempt, line.handler.name, self._outlet)
+            context = Context(item.record, item.attempt, line.handler.name, outlet)
+            turn.current = self
             try:
                 await line.attempt(item.record, context)
             except BaseException as error:
@@ -114,22 +120,24 @@ class Executor:
                     raise
                 self._error = _as_failure(error)
                 line.counts.raised(self._error, clock() - now)
-                if scope.cancel_called:
+                if self._interruption is not None:
                     return
                 await self._fail(item)
+                now = clock()
             else:
                 self.expires = math.inf
-                line.counts.returned(clock() - now)
-                if scope.cancel_called:
+                ended = clock()
+                line.counts.returned(ended - now)
+                now = ended
+                if self._interruption is not None:
                     return
                 if context.deliveries is None and context.held is None:
-                    queue.release(item)
-                    queue.complete(item)
+                    queue.finish(item)
                 else:
                     await self._settlement.finish(item, context)
+                    now = clock()
                 self.item = None
-            now = clock()
-            if now >= turn.ends:
+            if turn.current is self and now >= turn.ends:
                 await turn.pause(clock)
                 now = clock()
 

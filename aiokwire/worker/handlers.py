@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypedDict, Unpack, cast
 
 from aiokwire.errors import ConfigurationError
 from aiokwire.worker.context import Context
-from aiokwire.worker.signatures import Deserializer, Deserializers, RawRecord, arguments_of
+from aiokwire.worker.signatures import Deserializer, Deserializers, Parts, RawRecord, arguments_of
 
 if TYPE_CHECKING:
     from aiokwire.worker.outcomes import RetryPolicy
@@ -74,21 +74,26 @@ class Handler:
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._arguments = arguments_of(function, self.name, self._deserializers)
 
-    async def __call__(self, record: RawRecord, context: Context) -> None:
-        """Decode the arguments and await the function.
+    def __call__(self, record: RawRecord, context: Context) -> Awaitable[object]:
+        """Decode the arguments and call the function; the result is to be awaited.
 
         Raises: DeserializationError: the key or value cannot be decoded; what the function raises.
         """
         if self._deserializers == _BY_ANNOTATION:
-            parts = record.key, record.value
-        else:
-            parts = await self._deserializers.apply(record, self.name)
-        positional = [fill(record, parts, context) for fill in self._arguments.positional]
-        if not self._arguments.named:
-            await self._function(*positional)
-            return
-        named = {name: fill(record, parts, context) for name, fill in self._arguments.named.items()}
-        await self._function(*positional, **named)
+            return self._call(record, (record.key, record.value), context)
+        return self._deserialize_and_call(record, context)
+
+    async def _deserialize_and_call(self, record: RawRecord, context: Context) -> None:
+        await self._call(record, await self._deserializers.apply(record, self.name), context)
+
+    def _call(self, record: RawRecord, parts: Parts, context: Context) -> Awaitable[object]:
+        positional, named = self._arguments
+        if named:
+            values = {name: fill(record, parts, context) for name, fill in named.items()}
+            return self._function(*[fill(record, parts, context) for fill in positional], **values)
+        if len(positional) == 1:
+            return self._function(positional[0](record, parts, context))
+        return self._function(*[fill(record, parts, context) for fill in positional])
 
     def __repr__(self) -> str:
         return f"<Handler {self.name} of {_names(self.topics)}>"

@@ -11,7 +11,7 @@ from aiokwire.hooks import HookCaller, Hooks
 from aiokwire.worker.context import Context
 from aiokwire.worker.handlers import Handler
 
-Attempt: TypeAlias = Callable[[ConsumerRecord[bytes, bytes], Context], Awaitable[None]]
+Attempt: TypeAlias = Callable[[ConsumerRecord[bytes, bytes], Context], Awaitable[object]]
 
 
 class ObservedHandler(HookCaller):

@@ -70,7 +70,10 @@ class InFlightRecord(Ordered):
     __slots__ = ("attempt", "partition", "record", "size")
 
     def __init__(self, record: RawRecord, partition: AssignedPartition, size: int) -> None:
-        super().__init__(partition.tp, record.key, partition.handler_line)
+        self.tp = partition.tp  # here, not in the base class: it runs for each record
+        self.key = record.key
+        self.line = partition.handler_line
+        self.chains = None
         self.record = record
         self.partition = partition
         self.size = size
@@ -228,6 +231,11 @@ class WorkQueue:
         """Have an idle executor take a record."""
         if self._idle and self._ordering.can_take:
             self._idle.pop().set()
+
+    def finish(self, item: InFlightRecord) -> None:
+        """Let the next record of the chain run, and count this one as finished."""
+        self._ordering.release(item)
+        self.complete(item)
 
     def release(self, item: InFlightRecord) -> None:
         """Let the next record of the chain run; `complete` or `abandon` must follow."""
