@@ -110,7 +110,9 @@ class Bench:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m integration.bench.workers", description=__doc__)
     parser.add_argument("--clients", type=_names, default=CLIENTS, help=f"comma-separated, of {', '.join(CLIENTS)}")
-    parser.add_argument("--handlers", type=_list_of(float), default=[0, 1, 10], metavar="MS,...", help="times they wait")
+    parser.add_argument(
+        "--handlers", type=_list_of(float), default=[0, 1, 10], metavar="MS,...", help="times they wait"
+    )
     parser.add_argument("--concurrency", type=_list_of(int), default=[1, 64, 1000], metavar="N,...")
     parser.add_argument("--keys", type=_list_of(int), default=[1000], metavar="N,...")
     parser.add_argument("--records", type=int, default=1_000_000, help="in each topic (default: %(default)s)")

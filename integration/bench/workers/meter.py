@@ -73,7 +73,7 @@ def arguments_of(job: Job) -> list[str]:
     return [f"{name}={value}" for name, value in asdict(job).items()]
 
 
-def _typed(name: str, value: str) -> str | int | float:
+def _typed(name: str, value: str) -> Any:
     kind = Job.__annotations__[name]
     return int(value) if kind == "int" else float(value) if kind == "float" else value
 

@@ -20,7 +20,7 @@ async def main() -> None:
     handle = Meter(job).handler()
     if job.journal:
 
-        @subscriber
+        @subscriber  # type: ignore[untyped-decorator]
         async def on_message(_body: bytes, message: KafkaMessage) -> None:
             await handle(message.raw_message)
 

@@ -27,7 +27,7 @@ async def main() -> None:
     topic = app.topic(job.topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
     handle = Meter(job).handler()
 
-    @app.agent(topic, concurrency=job.concurrency)
+    @app.agent(topic, concurrency=job.concurrency)  # type: ignore[untyped-decorator]
     async def agent(stream: Any) -> None:
         async for event in stream.events():
             await handle(event.message)
