@@ -29,7 +29,7 @@ class Outcome:
 
 
 def compare(before: Iterable[str], after: Iterable[str], records: int) -> Outcome:
-    """Compare the journals of both processes; a line cut off by the kill is no record."""
+    """Compare the journals of both processes; a line cut off by the kill does not count."""
     first, second = _complete(before), _complete(after)
     return Outcome(len(first), len(first & second), records - len(first | second))
 

@@ -35,7 +35,7 @@ class Job:
         warm_up: seconds from the first record to the window; `seconds`: the window.
         journal: a file for the records that were handled, one `partition offset` per line; then
             the process has no window and ends when it is idle.
-        slow_every, slow_ms: every so many offsets one record takes this time instead.
+        slow_every, slow_ms: offsets that are multiples of the first take the second instead.
     """
 
     client: str

@@ -1,4 +1,4 @@
-"""The parts of the comparison of workers that decide what its tables say."""
+"""The parts of the comparison of workers that decide what its tables contain."""
 
 from __future__ import annotations
 
