@@ -1,1 +1,1 @@
-"""The worker compared with other ways to call a handler per record: `python -m integration.bench.workers`."""
+"""The worker compared with other ways to call a handler for each record."""

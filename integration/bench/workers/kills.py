@@ -1,4 +1,4 @@
-"""What is handled twice, or never, after a client was killed: by the journals of its two processes."""
+"""What is handled twice, or never, after a client was killed: by the journals of both processes."""
 
 from __future__ import annotations
 

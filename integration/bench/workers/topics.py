@@ -23,7 +23,7 @@ class Topics:
         self._filled: dict[tuple[int, int], str] = {}
 
     def filled(self, records: int, keys: int) -> str:
-        """Return a topic of `records` records with `keys` keys in turn; it is written on first use."""
+        """Return a topic of `records` records with `keys` keys in turn, written on first use."""
         if (records, keys) not in self._filled:
             self._filled[records, keys] = self._fill(records, keys)
         return self._filled[records, keys]

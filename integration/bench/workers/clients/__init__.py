@@ -1,1 +1,1 @@
-"""One module per client; each runs in an environment of its own and imports nothing else of the project's tests."""
+"""One module per client; each runs in an environment of its own."""

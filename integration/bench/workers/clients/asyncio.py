@@ -1,4 +1,4 @@
-"""No client: as many tasks as `concurrency`, each calling the handler in a loop; the limit of asyncio and Python."""
+"""No client: `concurrency` tasks that call the handler in a loop, the limit of asyncio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""FastStream on uvloop with its defaults, which commit before handlers have finished; no order with `max_workers`."""
+"""FastStream on uvloop with its defaults: it commits before handlers have finished.
+
+With `max_workers` there is no order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""faust-streaming on uvloop with its defaults: `concurrency` of an agent, no order between its instances."""
+"""faust-streaming on uvloop with its defaults: instances of an agent, without an order."""
 
 from __future__ import annotations
 
