@@ -54,16 +54,13 @@ PROCESS: Final = "process"
 class HandlerCounts:
     """What became of the attempts of one handler. Executors and settlement call it on the loop."""
 
-    __slots__ = ("_actions", "_completed", "_failed")
+    __slots__ = ("_actions", "_completed", "_failed", "returned")
 
     def __init__(self) -> None:
         self._completed = DURATION.new_histogram()
+        self.returned = self._completed.observe  # the handler returned, after this time (seconds)
         self._failed: dict[str, Histogram] = {}  # by the type of the error
         self._actions: dict[str, int] = {}
-
-    def returned(self, seconds: float) -> None:
-        """The handler returned."""
-        self._completed.observe(seconds)
 
     def raised(self, error: BaseException, seconds: float) -> None:
         """The handler raised, or was interrupted."""

@@ -81,18 +81,18 @@ class Ordering(Generic[T]):
 
     def take(self) -> T | None:
         """Return a record that may run now, or None; `release` or `put_off` must follow."""
-        for _ in range(len(self._lines)):
-            line = self._lines[0]
-            if line.can_run:
-                item: T = line.ready.popleft()  # type: ignore[assignment]  # only `add` fills it
+        lines = self._lines
+        for _ in range(len(lines)):
+            line = lines[0]
+            if not line.ready:
+                self._listed.remove(lines.popleft())
+                continue
+            if len(lines) > 1:
+                lines.rotate(-1)
+            if line.limit is None or line.running < line.limit:
                 line.running += 1
-                if len(self._lines) > 1:
-                    self._lines.rotate(-1)
+                item: T = line.ready.popleft()  # type: ignore[assignment]  # only `add` fills it
                 return item
-            if line.ready:
-                self._lines.rotate(-1)
-            else:
-                self._listed.remove(self._lines.popleft())
         return None
 
     @property
@@ -103,7 +103,8 @@ class Ordering(Generic[T]):
     def release(self, item: T) -> None:
         """Note that a record that ran is finished: the next one of its chain may run."""
         item.line.running -= 1
-        self._advance(item)
+        if item.chains is not None:
+            self._advance(item, item.chains)
 
     def put_off(self, item: T) -> None:
         """Note that a record that ran waits for its next attempt, and its chain with it."""
@@ -111,8 +112,10 @@ class Ordering(Generic[T]):
 
     def put_back(self, item: T) -> None:
         """Make a record that was put off runnable, before others of its handler."""
-        item.line.ready.appendleft(item)
-        self._list(item.line)
+        line = item.line
+        line.ready.appendleft(item)
+        if line not in self._listed:
+            self._list(line)
 
     def drop(self, tp: TopicPartition) -> None:
         """Forget the records of a partition that do not run; those that run are still released."""
@@ -121,10 +124,7 @@ class Ordering(Generic[T]):
             if any(item.tp == tp for item in line.ready):
                 line.ready = deque(item for item in line.ready if item.tp != tp)
 
-    def _advance(self, item: T) -> None:
-        chains = item.chains
-        if chains is None:
-            return
+    def _advance(self, item: T, chains: Chains) -> None:
         waiting = chains[item.chain]
         if waiting is None:
             del chains[item.chain]
@@ -136,10 +136,11 @@ class Ordering(Generic[T]):
             self._make_ready(following)
 
     def _make_ready(self, item: Ordered) -> None:
-        item.line.ready.append(item)
-        self._list(item.line)
+        line = item.line
+        line.ready.append(item)
+        if line not in self._listed:
+            self._list(line)
 
     def _list(self, line: Line) -> None:
-        if line not in self._listed:
-            self._listed.add(line)
-            self._lines.append(line)
+        self._listed.add(line)
+        self._lines.append(line)
