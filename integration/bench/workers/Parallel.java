@@ -62,6 +62,7 @@ public class Parallel {
         properties.put(ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, job.get("bootstrap"));
         properties.put(ConsumerConfig.GROUP_ID_CONFIG, job.get("group"));
         properties.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
+        properties.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, "10000");
         properties.put(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, "false");
         properties.put(ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class);
         properties.put(ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class);

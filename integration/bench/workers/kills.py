@@ -44,16 +44,19 @@ def kill_one(job: Job, after: float) -> Outcome:
         paths = [Path(folder, name) for name in ("before", "after")]
         for path in paths:
             path.touch()
-        first = _start(replace(job, journal=str(paths[0])))
+        log = Path(folder, "log")
+        first = _start(replace(job, journal=str(paths[0])), log)
         try:
-            _wait_for_first(first, paths[0])
+            _wait_for_first(first, paths[0], log)
             time.sleep(after)
         finally:
             first.kill()
             first.wait()
-        second = _start(replace(job, journal=str(paths[1])))
+        second = _start(replace(job, journal=str(paths[1])), log)
         try:
             second.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass  # what is unfinished counts
         finally:
             second.kill()
             second.wait()
@@ -61,13 +64,14 @@ def kill_one(job: Job, after: float) -> Outcome:
             return compare(before, later, job.records)
 
 
-def _start(job: Job) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command_of(job), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def _start(job: Job, log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as errors:
+        return subprocess.Popen(command_of(job), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=errors)
 
 
-def _wait_for_first(process: subprocess.Popen[bytes], journal: Path) -> None:
+def _wait_for_first(process: subprocess.Popen[bytes], journal: Path, log: Path) -> None:
     limit = time.perf_counter() + _START_SECONDS
     while not journal.stat().st_size:
         if process.poll() is not None or time.perf_counter() > limit:
-            raise RuntimeError(f"{process.args!r} handled no record")
+            raise RuntimeError(f"{process.args!r} handled no record: {log.read_text(errors='replace')[-1500:]}")
         time.sleep(_POLL)

@@ -93,10 +93,10 @@ class Meter:
         """Return the handler of a record, which has `partition` and `offset`."""
         job, delay = self.job, self.job.handler_ms / 1e3
 
-        async def count_only(_record: Any) -> None:
+        async def count_only(record: Any) -> None:
             self.count += 1
 
-        async def wait(_record: Any) -> None:
+        async def wait(record: Any) -> None:
             await asyncio.sleep(delay)  # noqa: TID251 - what people write
             self.count += 1
 

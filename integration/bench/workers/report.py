@@ -89,7 +89,7 @@ def show(console: Console, case: Case, entries: Mapping[str, Entry]) -> None:
 
 def show_kills(console: Console, outcomes: Mapping[str, Sequence[Outcome]]) -> None:
     """Print what each client handled twice, or never, after a kill."""
-    table = Table(title="after SIGKILL", title_justify="left")
+    table = Table(title="after SIGKILL: concurrency 16, handlers of 10 ms, one in 1,000 of 2 s", title_justify="left")
     table.add_column("client")
     for name in ("finished before", "finished again", "never finished"):
         table.add_column(name, justify="right")

@@ -28,7 +28,7 @@ async def main() -> None:
             await handle(message.raw_message)
 
     else:
-        handle.__annotations__ = {"_record": bytes}
+        handle.__annotations__ = {"record": bytes}
         subscriber(handle)
     await FastStream(broker, logger=None).run(log_level=logging.ERROR)
 

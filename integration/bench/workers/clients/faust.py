@@ -22,6 +22,7 @@ async def main() -> None:
         web_enabled=False,
         topic_disable_leader=True,
         consumer_auto_offset_reset="earliest",
+        broker_session_timeout=10.0,
         datadir=tempfile.mkdtemp(prefix="aiokwire-faust-"),
     )
     topic = app.topic(job.topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
