@@ -15,8 +15,10 @@ from aiokwire.async_library import start_soon
 async def test_a_task_started_in_a_callback_runs_with_asyncio_named_as_the_library(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    library: ContextVar[str | None] = ContextVar("library", default=None)  # sniffio's, which need not be installed
-    monkeypatch.setattr(async_library, "_library", library)
+    library = async_library._library
+    if library is None:  # sniffio is not installed
+        library = ContextVar("library", default=None)
+        monkeypatch.setattr(async_library, "_library", library)
     seen: list[str | None] = []
     done = anyio.Event()
 
