@@ -12,6 +12,7 @@ completed_offsets  what is finished of a partition  offset_metadata  the same in
 ordering           which record runs next           outcomes         what follows an exception
 dead_letters       keeps records that failed        metrics          what became of attempts
 health             what is not finished, and why
+retry_topics       their names and records          delayed_records  waits until they are due
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ class Finished:
             if partition is None:
                 continue
             position = positions.get(tp)
-            if position is not None and not partition.is_closing:  # beyond transaction markers
+            # Beyond transaction markers, unless records before it wait to be admitted.
+            if position is not None and not partition.is_closing and not partition.held:
                 partition.completed.reach(position.offset)
             progress = partition.completed.committable()
             if progress is not None and progress != partition.committed:

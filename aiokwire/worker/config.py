@@ -19,6 +19,7 @@ from aiokwire.types import Guarantee, OffsetReset, Order
 from aiokwire.worker.dead_letters import DEFAULT_TOPIC, checked_template
 from aiokwire.worker.offset_metadata import MAX_LENGTH
 from aiokwire.worker.outcomes import RetryPolicy
+from aiokwire.worker.retry_topics import DEFAULT_RETRY_TOPIC, checked_retry_template
 
 C = TypeVar("C", bound=ClientConfig)
 
@@ -62,6 +63,8 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
     dead_letter_topic: str = DEFAULT_TOPIC
     """The topic of records that no handler could process; `{topic}` stands for the record's, `{group}` for the
     group."""
+    retry_topic: str = DEFAULT_RETRY_TOPIC
+    """The topics in which records wait for `RetryPolicy(delays=...)`; `{delay}` stands for the seconds."""
     max_in_flight_records: int = 10_000
     """The most records that are fetched and not finished. Each assigned partition has an equal share; a partition that
     has used three quarters of its share is not read until half of it is finished, while the others continue."""
@@ -84,7 +87,7 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
     enable_auto_commit: bool | str = False
     """The worker commits by itself; cannot be True."""
     allow_auto_create_topics: bool = True
-    """Whether sending to an unknown topic, such as a dead-letter topic, may create it; the broker decides."""
+    """Whether sending to an unknown topic, such as a dead-letter or retry topic, may create it; the broker decides."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -99,6 +102,7 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
         self._check_bounds()
         self._check_guarantee()
         checked_template(self.dead_letter_topic, self.group_id)
+        checked_retry_template(self.retry_topic)
 
     def _check_refused(self) -> None:
         for name, advice in _REFUSED.items():
@@ -125,11 +129,8 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
     def _check_guarantee(self) -> None:
         if self.guarantee is not Guarantee.EXACTLY_ONCE and self.transactional_id is not None:
             raise ConfigurationError('transactional_id needs delivery="exactly-once"')
-        if self.guarantee is Guarantee.AT_MOST_ONCE and self.retry is not None and self.retry.attempts > 1:
-            raise ConfigurationError(
-                f'delivery="at-most-once" calls a handler once: retry has {self.retry.attempts} attempts; '
-                "pass RetryPolicy(attempts=1)"
-            )
+        if self.guarantee is Guarantee.AT_MOST_ONCE and self.retry is not None:
+            check_single_attempt("retry", self.retry)
         if self.guarantee is Guarantee.EXACTLY_ONCE and self.commit_interval * 1000 >= self.transaction_timeout_ms:
             raise ConfigurationError(
                 f"commit_interval_ms ({self.commit_interval * 1000:g}) must be less than transaction_timeout_ms "
@@ -207,6 +208,19 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
         return kind(**{**{name: getattr(self, name) for name in fields}, **changes})
 
 
+def check_single_attempt(who: str, policy: RetryPolicy) -> None:
+    """Raise ConfigurationError if a policy, which delivery="at-most-once" has, repeats calls."""
+    if policy.attempts > 1:
+        raise ConfigurationError(
+            f'delivery="at-most-once" calls a handler once: {who} has {policy.attempts} attempts; pass '
+            "RetryPolicy(attempts=1)"
+        )
+    if policy.delays:
+        raise ConfigurationError(
+            f'delivery="at-most-once" calls a handler once: {who} has delays; pass RetryPolicy(attempts=1) without'
+        )
+
+
 class WorkerOptions(ConsumerOptions, ProducerOptions, total=False):
     """Keyword options of a worker for type checkers (PEP 692); defaults: see `WorkerConfig`."""
 
@@ -216,6 +230,7 @@ class WorkerOptions(ConsumerOptions, ProducerOptions, total=False):
     retry: RetryPolicy | None
     handler_timeout_ms: float
     dead_letter_topic: str
+    retry_topic: str
     max_in_flight_records: int
     max_in_flight_bytes: int
     commit_interval_ms: float | None

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from aiokwire.consumer import ConsumerRecord
 from aiokwire.producer import Delivery
 from aiokwire.types import Headers, RecordMetadata, TopicPartition
+from aiokwire.worker.dead_letters import Origin
 
 
 class Output(NamedTuple):
@@ -22,6 +23,9 @@ class Output(NamedTuple):
 
 class Outlet(Protocol):
     """The worker, as its contexts use it."""
+
+    def origin_of(self, record: ConsumerRecord[bytes, bytes]) -> Origin:
+        """Return where a record was first read."""
 
     @property
     def is_stopping(self) -> bool:
@@ -41,7 +45,8 @@ class Outlet(Protocol):
 class Context:
     """One attempt to handle a record. A handler has it as an argument annotated `Context`.
 
-    attempt: 1 for the first call of the handler with this record, 2 for the second, ...
+    attempt: 1 for the first call of the handler with this record, 2 for the second, ...; those
+    before it waited in a retry topic count.
     handler: the handler's name.
     """
 
@@ -75,6 +80,11 @@ class Context:
     def topic_partition(self) -> TopicPartition:
         """The record's topic and partition."""
         return TopicPartition(self.record.topic, self.record.partition)
+
+    @property
+    def origin(self) -> Origin:
+        """Where the record was first read: the same for each attempt, also after a retry topic."""
+        return self._outlet.origin_of(self.record)
 
     @property
     def is_stopping(self) -> bool:

@@ -1,4 +1,4 @@
-"""Dead letters: records that no handler could process, with where they came from and why.
+"""Records that failed, for retry topics and dead-letter topics: with where they came from and why.
 
 Headers have the names of Kafka Connect's dead-letter queues (KIP-298) where it has one. Connect's
 values are strings; so are all of these.
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiokwire._text import printable
+from aiokwire.clock import wall_ms
 from aiokwire.consumer import ConsumerRecord, DeserializationError
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ConfigurationError, RecordRejected
@@ -21,6 +22,7 @@ from aiokwire.types import Headers, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
     from aiokwire.producer import Producer
+    from aiokwire.worker.retry_topics import RetryTopics
 
 logger = logging.getLogger("aiokwire.worker")
 
@@ -43,6 +45,8 @@ class LetterHeader(enum.StrEnum):
     GROUP = "aiokwire.errors.group"
     # Milliseconds since the epoch before which a record of a retry topic is not handled.
     NOT_BEFORE = "aiokwire.retry.not-before"
+    # How often a record of a retry topic has been sent to one.
+    ROUND = "aiokwire.retry.round"
 
 
 # The headers that an earlier failure may have left.
@@ -71,23 +75,31 @@ class Origin(NamedTuple):
 
 
 class DeadLetters:
-    """Produces the dead letters of a worker.
+    """Produces the dead letters of a worker, and the records of its retry topics.
 
     Args:
         producer: started; its records are raw bytes.
         topic: the topic of dead letters, where `{topic}` stands for the origin's and `{group}` for
             the worker's group.
         group_id: the worker's group.
+        retry_topics: those of the worker; only there a record's headers name its origin. None: they
+            do in any topic.
 
     Raises: ConfigurationError: `topic` is not the name of a topic, or a template of one.
     """
 
     def __init__(
-        self, producer: Producer[bytes, bytes], topic: str = DEFAULT_TOPIC, *, group_id: str | None = None
+        self,
+        producer: Producer[bytes, bytes],
+        topic: str = DEFAULT_TOPIC,
+        *,
+        group_id: str | None = None,
+        retry_topics: RetryTopics | None = None,
     ) -> None:
         self._producer = producer
         self._template = checked_template(topic, group_id)
         self._group_id = group_id
+        self._retry_topics = retry_topics
 
     @property
     def topics(self) -> re.Pattern[str]:
@@ -95,8 +107,13 @@ class DeadLetters:
         return re.compile(re.escape(self._template).replace(re.escape("{topic}"), ".+"))
 
     def topic_for(self, topic: str) -> str:
-        """Return the topic for the dead letters of a topic."""
-        return self._template.replace("{topic}", topic)
+        """Return the topic for the dead letters of a topic, or of its retry topics."""
+        found = None if self._retry_topics is None else self._retry_topics.find(topic)
+        return self._template.replace("{topic}", topic if found is None else found.topic)
+
+    def origin_of(self, record: ConsumerRecord[bytes, bytes]) -> Origin:
+        """Return where a record was first read."""
+        return origin_of(record) if self._retry_topics is None else self._retry_topics.origin_of(record)
 
     async def send(
         self, record: ConsumerRecord[bytes, bytes], error: BaseException, *, attempts: int, handler: str
@@ -112,18 +129,11 @@ class DeadLetters:
 
         Raises: KafkaError: as `Producer.send`; the record is then neither handled nor kept.
         """
-        origin = origin_of(record)
-        headers = error_headers(record, error, attempts=attempts, handler=handler, group_id=self._group_id)
-        topic = self.topic_for(origin.topic)
-        try:
-            metadata = await self._producer.send(topic, record.value, record.key, headers=headers)
-        except RecordRejected as rejection:
-            if rejection.code not in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
-                raise
-            shorter = [
-                (name, value) for name, value in headers if name not in (LetterHeader.STACKTRACE, LetterHeader.MESSAGE)
-            ]
-            metadata = await self._producer.send(topic, record.value, record.key, headers=shorter)
+        origin = self.origin_of(record)
+        headers = error_headers(
+            record, error, attempts=attempts, handler=handler, group_id=self._group_id, origin=origin
+        )
+        metadata = await self._produce(self.topic_for(origin.topic), record, headers)
         logger.warning(
             "%s at offset %d: handler %s failed after %d attempt(s), the record is now in %s at offset %d: %s",
             origin.topic_partition,
@@ -135,6 +145,55 @@ class DeadLetters:
             _summary(error),
         )
         return metadata
+
+    async def send_to_retry_topic(
+        self,
+        record: ConsumerRecord[bytes, bytes],
+        error: BaseException,
+        *,
+        topic: str,
+        delay: float,
+        rounds: int,
+        attempts: int,
+        handler: str,
+    ) -> RecordMetadata:
+        """Produce a record that is handled again after `delay` seconds, as `send`; `rounds` counts
+        its retry topics, this one included.
+
+        Raises: KafkaError: as `Producer.send`.
+        """
+        origin = self.origin_of(record)
+        headers = error_headers(
+            record, error, attempts=attempts, handler=handler, group_id=self._group_id, origin=origin
+        )
+        headers += retry_headers(wall_ms() + 1 + round(delay * 1000), rounds)  # `wall_ms` rounds down
+        metadata = await self._produce(topic, record, headers)
+        logger.info(
+            "%s at offset %d: handler %s failed after %d attempt(s), the record is now in %s at offset %d and is "
+            "handled again in %g s: %s",
+            origin.topic_partition,
+            origin.offset,
+            handler,
+            attempts,
+            metadata.topic_partition,
+            metadata.offset,
+            delay,
+            _summary(error),
+        )
+        return metadata
+
+    async def _produce(
+        self, topic: str, record: ConsumerRecord[bytes, bytes], headers: list[tuple[str, bytes | None]]
+    ) -> RecordMetadata:
+        """Send a record with its failure; without the text of it if the record is too large."""
+        try:
+            return await self._producer.send(topic, record.value, record.key, headers=headers)
+        except RecordRejected as rejection:
+            if rejection.code not in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+                raise
+            texts = (LetterHeader.STACKTRACE, LetterHeader.MESSAGE)
+            shorter = [(name, value) for name, value in headers if name not in texts]
+            return await self._producer.send(topic, record.value, record.key, headers=shorter)
 
 
 def checked_template(topic: object, group_id: str | None = None) -> str:
@@ -181,12 +240,14 @@ def error_headers(
     attempts: int,
     handler: str,
     group_id: str | None,
+    origin: Origin | None = None,
 ) -> list[tuple[str, bytes | None]]:
     """Return a record's headers with its origin and its failure; replaces those of an earlier one.
 
     Arguments as for `DeadLetters.send`.
     """
-    origin = origin_of(record)
+    if origin is None:
+        origin = origin_of(record)
     added = {
         LetterHeader.TOPIC: origin.topic,
         LetterHeader.PARTITION: origin.partition,
@@ -202,6 +263,12 @@ def error_headers(
     if group_id is not None:
         added[LetterHeader.GROUP] = group_id
     return without_error_headers(record.headers) + [(name, _encoded(str(value))) for name, value in added.items()]
+
+
+def retry_headers(not_before: int, rounds: int) -> list[tuple[str, bytes | None]]:
+    """Return the headers that a record has in a retry topic only; `not_before` in milliseconds
+    since the epoch."""
+    return [(LetterHeader.NOT_BEFORE, b"%d" % not_before), (LetterHeader.ROUND, b"%d" % rounds)]
 
 
 def without_error_headers(headers: Headers) -> list[tuple[str, bytes | None]]:

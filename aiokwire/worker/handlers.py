@@ -136,6 +136,10 @@ class HandlerRegistry:
             found = self._of_topic[topic] = self._match(topic)
         return found
 
+    def get(self, topic: str) -> Handler | None:
+        """Return the handler of a topic; None if it has none."""
+        return next((handler for handler in self._handlers if _matches(handler, topic)), None)
+
     def _match(self, topic: str) -> Handler:
         matching = [handler for handler in self._handlers if _matches(handler, topic)]
         if not matching:
@@ -155,13 +159,13 @@ class HandlerRegistry:
         topics = self._all_topics()
         if all(isinstance(topic, str) for topic in topics):
             return None
-        return re.compile("|".join(map(_as_pattern, topics)))
+        return re.compile("|".join(map(as_pattern, topics)))
 
     def _all_topics(self) -> list[str | re.Pattern[str]]:
         return [topic for handler in self._handlers for topic in handler.topics]
 
 
-def _as_pattern(topic: str | re.Pattern[str]) -> str:
+def as_pattern(topic: str | re.Pattern[str]) -> str:
     """Return a part of an alternation, with the flags of its own."""
     if isinstance(topic, str):
         return re.escape(topic)

@@ -1,10 +1,11 @@
-"""What becomes of a record when its handler raises: retry, skip, dead letter, or stop."""
+"""What follows when a handler raises: a retry, a retry topic, skip, a dead letter, or stop."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
 import random
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from aiokwire.config import require_int, require_number
@@ -15,6 +16,9 @@ from aiokwire.errors import ConfigurationError, InvalidArgument
 DEAD_LETTER: Final = "dead-letter"
 SKIP: Final = "skip"
 STOP: Final = "stop"
+
+# The longest pause in a retry topic: 30 days, in seconds.
+LONGEST_DELAY: Final = 30 * 86_400
 
 Kinds = type[BaseException] | tuple[type[BaseException], ...]
 
@@ -53,7 +57,7 @@ class RetryPolicy:
     """
 
     attempts: int = 3
-    """How often the handler is called for one record, at most."""
+    """How often the handler is called for one record, at most; with `delays`, how often each time."""
     backoff: float = 0.5
     """The pause before the second attempt in seconds; it doubles with each further one."""
     backoff_max: float = 30.0
@@ -64,6 +68,9 @@ class RetryPolicy:
     """The exceptions after which the handler is called again."""
     give_up_on: Kinds = ()
     """Exceptions of `retry_on` after which it is not, such as those of invalid input."""
+    delays: Sequence[float] = ()
+    """Pauses in seconds after the last attempt, such as (60, 600): the record waits for each of them in a retry topic,
+    while the records behind it are handled, and has `attempts` attempts after it. Empty: no retry topics."""
     then: str = DEAD_LETTER
     """What follows the last attempt: "dead-letter" sends the record to the dead-letter topic, "skip" logs it and
     continues, "stop" stops the worker with the record uncommitted."""
@@ -77,6 +84,7 @@ class RetryPolicy:
             raise ConfigurationError(f"then must be {DEAD_LETTER!r}, {SKIP!r} or {STOP!r}, not {self.then!r}")
         for name in ("retry_on", "give_up_on"):
             _require_exceptions(name, getattr(self, name))
+        object.__setattr__(self, "delays", _checked_delays(self.delays))
 
     def pause(self, attempt: int, rng: random.Random) -> float:
         """Return the seconds between attempt number `attempt` and the next one."""
@@ -90,26 +98,36 @@ def _require_exceptions(name: str, given: object) -> None:
         raise ConfigurationError(f"{name} must be an exception class or a tuple of them, not {given!r}")
 
 
+def _checked_delays(given: object) -> tuple[float, ...]:
+    if not isinstance(given, (tuple, list)):
+        raise ConfigurationError(f"delays must be a tuple of seconds, such as (60, 600), not {given!r}")
+    for delay in given:
+        require_number("each of delays", delay, minimum=0.001, maximum=LONGEST_DELAY)
+    return tuple(round(delay, 3) for delay in given)
+
+
 class Action(enum.Enum):
     """What is done with a record whose handler raised."""
 
     RETRY = "retry"
+    RETRY_TOPIC = "retry-topic"
     SKIP = "skip"
     DEAD_LETTER = "dead-letter"
     STOP = "stop"
 
 
 class Decision(NamedTuple):
-    """An action, with the seconds to wait before a retry."""
+    """An action, with the seconds to wait before a retry, in place or in a retry topic."""
 
     action: Action
     delay: float = 0.0
 
 
-def decide(error: BaseException, attempt: int, policy: RetryPolicy, rng: random.Random) -> Decision:
+def decide(error: BaseException, attempt: int, policy: RetryPolicy, rng: random.Random, rounds: int = 0) -> Decision:
     """Return what follows an attempt (1, 2, ...) that raised `error`.
 
-    An exception that is not an `Exception` (SystemExit, KeyboardInterrupt) stops the worker.
+    `rounds`: how often the record has waited in a retry topic; `attempt` counts since then. An
+    exception that is not an `Exception` (SystemExit, KeyboardInterrupt) stops the worker.
     """
     if not isinstance(error, Exception):
         return Decision(Action.STOP)
@@ -117,10 +135,14 @@ def decide(error: BaseException, attempt: int, policy: RetryPolicy, rng: random.
         return Decision(Action.SKIP)
     if isinstance(error, DeadLetter):
         return Decision(Action.DEAD_LETTER)
-    if attempt < policy.attempts and _is_retried(error, policy):
+    if not _is_retried(error, policy):
+        return Decision(Action(policy.then))
+    if attempt < policy.attempts:
         if isinstance(error, Retry) and error.after is not None:
             return Decision(Action.RETRY, error.after)
         return Decision(Action.RETRY, policy.pause(attempt, rng))
+    if rounds < len(policy.delays):
+        return Decision(Action.RETRY_TOPIC, policy.delays[rounds])
     return Decision(Action(policy.then))
 
 

@@ -13,8 +13,10 @@ from aiokwire.errors import KafkaError
 from aiokwire.types import OffsetAndMetadata, TopicPartition
 from aiokwire.worker.committer import Committer
 from aiokwire.worker.completed_offsets import CompletedOffsets
+from aiokwire.worker.delayed_records import PartitionPauses
 from aiokwire.worker.executor import Executors
 from aiokwire.worker.offset_metadata import decode_ranges
+from aiokwire.worker.retry_topics import RetryTopics
 from aiokwire.worker.work_queue import HandlerLine, WorkQueue
 
 logger = logging.getLogger("aiokwire.worker")
@@ -35,6 +37,8 @@ class WorkerListener(RebalanceListener):
         executors: Executors,
         committer: Committer,
         line_for: Callable[[str], HandlerLine],
+        retry_topics: RetryTopics,
+        pauses: PartitionPauses,
         revoke_timeout: float,
         *,
         finish_queued: bool,
@@ -48,6 +52,8 @@ class WorkerListener(RebalanceListener):
         self._executors = executors
         self._committer = committer
         self._line_for = line_for
+        self._retry_topics = retry_topics
+        self._pauses = pauses
         self._revoke_timeout = revoke_timeout
         self._finish_queued = finish_queued
         self._needs_metadata = needs_metadata
@@ -57,7 +63,10 @@ class WorkerListener(RebalanceListener):
         new = sorted(tp for tp in partitions if tp not in self._queue.partitions)
         committed = await self._committed(new) if new else {}
         for tp in new:
-            self._queue.assign(tp, self._line_for(tp.topic), completed_of(committed.get(tp)))
+            retry = self._retry_topics.find(tp.topic)
+            line = self._line_for(tp.topic if retry is None else retry.topic)
+            delay = 0.0 if retry is None else retry.delay
+            self._queue.assign(tp, line, completed_of(committed.get(tp)), delay)
 
     async def _committed(self, partitions: list[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         try:
@@ -102,6 +111,7 @@ class WorkerListener(RebalanceListener):
     def _give_up(self, partitions: frozenset[TopicPartition]) -> None:
         self._committer.forget(partitions)
         self._queue.remove(partitions)
+        self._pauses.forget(partitions)
 
 
 def completed_of(committed: OffsetAndMetadata | None) -> CompletedOffsets:

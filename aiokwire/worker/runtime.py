@@ -9,7 +9,8 @@ import contextlib
 import logging
 import math
 import random
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, cast
 
 import anyio
@@ -17,29 +18,32 @@ import anyio
 from aiokwire.clock import loop_time
 from aiokwire.cluster import Supervisor
 from aiokwire.consumer import Consumer, ConsumerRecord
-from aiokwire.errors import ClosedError, ConfigurationError
+from aiokwire.errors import ClosedError, ConfigurationError, KafkaError
 from aiokwire.hooks import Hooks, hooks_for
 from aiokwire.metrics import Sample
 from aiokwire.producer import Delivery, Producer
 from aiokwire.types import Guarantee, OffsetAndMetadata, Order, RecordMetadata, TopicPartition
 from aiokwire.worker.committer import Committer, EarlyCommitter, Finished, OffsetCommitter
 from aiokwire.worker.completed_offsets import CompletedOffsets
-from aiokwire.worker.config import WorkerConfig
+from aiokwire.worker.config import WorkerConfig, check_single_attempt
 from aiokwire.worker.context import Output
-from aiokwire.worker.dead_letters import DeadLetters
+from aiokwire.worker.dead_letters import DeadLetters, Origin
+from aiokwire.worker.delayed_records import DelayedRecords, PartitionPauses
 from aiokwire.worker.executor import Executor, Executors, RetryTimer, Turn
-from aiokwire.worker.handlers import Handler, HandlerRegistry
+from aiokwire.worker.handlers import Handler, HandlerRegistry, as_pattern
 from aiokwire.worker.health import ProgressMonitor, WorkerHealth
 from aiokwire.worker.metrics import labels_of, samples_of
 from aiokwire.worker.observed import attempt_of
+from aiokwire.worker.outcomes import RetryPolicy
 from aiokwire.worker.rebalance import CANCEL_TIMEOUT, WorkerListener
+from aiokwire.worker.retry_topics import RetryTopics
 from aiokwire.worker.settlement import Settlement
 from aiokwire.worker.transactional import DeadLetterSender, TransactionCommitter
 from aiokwire.worker.work_queue import HandlerLine, InFlightRecord, WorkQueue
 
 logger = logging.getLogger("aiokwire.worker")
 
-Groups = Mapping[TopicPartition, list[ConsumerRecord[bytes, bytes]]]
+Groups = Mapping[TopicPartition, Sequence[ConsumerRecord[bytes, bytes]]]
 
 # One wait for records (seconds). The consumer counts it as activity of the application.
 POLL: Final = 1.0
@@ -51,14 +55,19 @@ LAST_STEP_TIMEOUT: Final = 5.0
 class DirectOutlet:
     """Sends what handlers send at once, or with exactly-once leaves it to the transactions."""
 
-    def __init__(self, producer: Producer[bytes, bytes], *, holds_outputs: bool) -> None:
+    def __init__(self, producer: Producer[bytes, bytes], retry_topics: RetryTopics, *, holds_outputs: bool) -> None:
         self.holds_outputs = holds_outputs
         self.is_stopping = False
         self._producer = producer
+        self._retry_topics = retry_topics
 
     def stop(self) -> None:
         """Have handlers see that the worker is being stopped."""
         self.is_stopping = True
+
+    def origin_of(self, record: ConsumerRecord[bytes, bytes]) -> Origin:
+        """See `Outlet`."""
+        return self._retry_topics.origin_of(record)
 
     async def send(self, output: Output) -> RecordMetadata:
         """See `Outlet`."""
@@ -94,14 +103,18 @@ class Runtime:
         self.queue = WorkQueue(
             Order.parse(config.order), config.max_in_flight_records, config.max_in_flight_bytes, self._fetch_again
         )
-        self._outlet = DirectOutlet(self._producer, holds_outputs=self._is_transactional)
-        self._dead_letters = DeadLetters(self._producer, config.dead_letter_topic, group_id=config.group)
+        self._retry_topics = RetryTopics(config.retry_topic, config.group, self._delays_of)
+        self._pauses = PartitionPauses(self.consumer)
+        self._delayed = DelayedRecords(self.queue, self._pauses)
+        self._outlet = DirectOutlet(self._producer, self._retry_topics, holds_outputs=self._is_transactional)
+        self._dead_letters = self._letters_through(self._producer)
         self._timer = RetryTimer(self.queue)
         self._committer = self._new_committer(rng)
         self._settlement = Settlement(
             self.queue,
             self._timer,
             self._dead_letters_for,
+            self._retry_topics,
             self._committer if isinstance(self._committer, TransactionCommitter) else None,
             rng,
             self.fail,
@@ -113,6 +126,7 @@ class Runtime:
         self._progress = ProgressMonitor(config.stalled_after)
         self._fetching = anyio.CancelScope()
         self._draining = anyio.CancelScope()
+        self._has_retry_topics = any(self._policy(handler).delays for handler in handlers)
         self._is_hurried = False
         self._ending = anyio.Lock()
         self._has_left = False
@@ -131,19 +145,27 @@ class Runtime:
 
     def _dead_letters_for(self, item: InFlightRecord) -> DeadLetters:
         if isinstance(self._committer, TransactionCommitter):
-            sender = cast("Producer[bytes, bytes]", DeadLetterSender(self._committer, item))
-            return DeadLetters(sender, self._config.dead_letter_topic, group_id=self._config.group)
+            return self._letters_through(cast("Producer[bytes, bytes]", DeadLetterSender(self._committer, item)))
         return self._dead_letters
+
+    def _letters_through(self, sender: Producer[bytes, bytes]) -> DeadLetters:
+        config = self._config
+        return DeadLetters(sender, config.dead_letter_topic, group_id=config.group, retry_topics=self._retry_topics)
+
+    def _policy(self, handler: Handler) -> RetryPolicy:
+        return handler.retry if handler.retry is not None else self._config.retry_policy
+
+    def _delays_of(self, topic: str) -> Sequence[float]:
+        """Return the delays of the retry topics of a topic; none if it has no handler."""
+        handler = self._handlers.get(topic)
+        return () if handler is None else self._policy(handler).delays
 
     def _line(self, handler: Handler) -> HandlerLine:
         line = self._lines.get(handler)
         if line is None:
-            policy = handler.retry if handler.retry is not None else self._config.retry_policy
-            if self._is_early and policy.attempts > 1:
-                raise ConfigurationError(
-                    f'handler {handler.name}: delivery="at-most-once" calls a handler once, but its policy has '
-                    f"{policy.attempts} attempts"
-                )
+            policy = self._policy(handler)
+            if self._is_early:
+                check_single_attempt(f"the policy of handler {handler.name}", policy)
             timeout = handler.timeout if handler.timeout is not None else self._config.handler_timeout
             line = self._lines[handler] = HandlerLine(handler, policy, timeout, attempt_of(handler, self._hooks))
         return line
@@ -206,15 +228,46 @@ class Runtime:
             self._executors,
             self._committer,
             lambda topic: self._line(self._handlers.find(topic)),
+            self._retry_topics,
+            self._pauses,
             self._config.revoke_timeout,
             finish_queued=self._is_early,
             needs_metadata=self._is_transactional,
         )
         pattern = self._handlers.pattern
         if pattern is None:
-            await self.consumer.subscribe(*self._handlers.topics, listener=listener)
-        else:
-            await self.consumer.subscribe(pattern, exclude=self._dead_letters.topics, listener=listener)
+            retry_topics = await self._prepare_retry_topics()
+            await self.consumer.subscribe(*self._handlers.topics, *retry_topics, listener=listener)
+            return
+        own = [
+            self._retry_topics.pattern(as_pattern(topic), policy.delays)
+            for handler in self._handlers
+            if (policy := self._policy(handler)).delays
+            for topic in handler.topics
+        ]
+        wanted = re.compile("|".join((pattern.pattern, *own)))
+        excluded = re.compile(f"{self._dead_letters.topics.pattern}|{self._retry_topics.foreign_pattern(own)}")
+        await self.consumer.subscribe(wanted, exclude=excluded, listener=listener)
+
+    async def _prepare_retry_topics(self) -> list[str]:
+        """Return the names of the retry topics; creates those that are missing, if that is allowed.
+
+        Raises: KafkaError: one does not exist, or is forbidden.
+        """
+        topics = self._handlers.topics
+        names = [name for topic in topics for name in self._retry_topics.names(topic)]
+        for name in names:
+            if name in topics:
+                raise ConfigurationError(f"topic {name} has a handler and is a retry topic: pass another retry_topic")
+            try:
+                await self._producer.partitions_for(name)
+            except KafkaError as error:
+                raise KafkaError(
+                    f"group {self._config.group!r} cannot use the retry topic {name!r}: {error}. Create it (with the "
+                    "partitions and the retention that its delay needs) and permit reading and writing, or choose a "
+                    "RetryPolicy without delays"
+                ) from error
+        return names
 
     def _spawn(self, func: Callable[[], Awaitable[object]], name: str) -> None:
         self._supervisor.spawn(self._guard, func, name=f"worker: {name}")
@@ -255,7 +308,9 @@ class Runtime:
                     tp,
                     records[0].offset,
                 )
-                self.queue.assign(tp, partition.handler_line, CompletedOffsets())
+                self.queue.assign(tp, partition.handler_line, CompletedOffsets(), partition.delay)
+        if self._has_retry_topics:
+            groups = self._delayed.due(groups)
         self.queue.admit(groups)
 
     async def _claim(self, groups: Groups) -> bool:
@@ -340,6 +395,7 @@ class Runtime:
 
     async def _end(self) -> None:
         """Close the clients, and end the tasks."""
+        self._delayed.close()
         await self.consumer.close(LAST_STEP_TIMEOUT)
         self._supervisor.stop()
         if self._has_tasks:

@@ -1,6 +1,8 @@
-"""What follows an attempt: completed, retried, skipped, sent to the dead-letter topic, or the end.
+"""What follows an attempt: completed, retried, skipped, sent to a retry topic or the dead-letter
+topic, or the end.
 
-A record counts as completed only when what its handler sent, or its dead letter, is acknowledged.
+A record counts as completed only when what its handler sent, or what was produced of it, is
+acknowledged.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from aiokwire.errors import KafkaError
 from aiokwire.producer import Delivery
 from aiokwire.worker.context import Context, Output
 from aiokwire.worker.dead_letters import DeadLetters
-from aiokwire.worker.outcomes import Action, Skip, decide
+from aiokwire.worker.outcomes import Action, Decision, Skip, decide
+from aiokwire.worker.retry_topics import RetryTopics, attempts_of, rounds_of
 from aiokwire.worker.work_queue import InFlightRecord, WorkQueue
 
 if TYPE_CHECKING:
@@ -44,15 +47,17 @@ class Settlement:
         queue: WorkQueue,
         timer: RetryTimer,
         dead_letters_for: Callable[[InFlightRecord], DeadLetters],
+        retry_topics: RetryTopics,
         publisher: Publisher | None,
         rng: random.Random,
         on_fatal: Callable[[BaseException], None],
     ) -> None:
-        """`dead_letters_for` returns what sends the dead letter of a record; `publisher`: with
+        """`dead_letters_for` returns what sends a record that failed; `publisher`: with
         exactly-once; `on_fatal` stops the worker."""
         self._queue = queue
         self._timer = timer
         self._dead_letters_for = dead_letters_for
+        self._retry_topics = retry_topics
         self._publisher = publisher
         self._rng = rng
         self._on_fatal = on_fatal
@@ -87,22 +92,28 @@ class Settlement:
                 for delivery in deliveries:
                     await delivery
             except KafkaError as error:
-                is_completed = await self._give_up(item, error, Action(item.partition.handler_line.policy.then))
+                is_completed = await self._give_up(item, error, _last(item))
             self._undelivered.popleft()
             self._end(item, is_completed=is_completed)
 
     async def fail(self, item: InFlightRecord, error: BaseException) -> None:
         """Settle a record whose attempt raised. Cancelled, it leaves the record as it was."""
-        decision = decide(error, item.attempt, item.partition.handler_line.policy, self._rng)
+        decision = self._decide(item, error)
         if decision.action is Action.RETRY:
             item.partition.handler_line.counts.followed(decision.action.value)
             what = _summary(error)
             logger.debug("%s: attempt %d failed, next in %.3f s: %s", _place(item), item.attempt, decision.delay, what)
             self._timer.put_off(item, decision.delay)
             return
-        is_completed = await self._give_up(item, error, decision.action)
+        is_completed = await self._give_up(item, error, decision)
         self._queue.release(item)
         self._end(item, is_completed=is_completed)
+
+    def _decide(self, item: InFlightRecord, error: BaseException) -> Decision:
+        policy = item.partition.handler_line.policy
+        if not item.partition.delay:
+            return decide(error, item.attempt, policy, self._rng)
+        return decide(error, item.attempt - attempts_of(item.record), policy, self._rng, rounds_of(item.record))
 
     def _end(self, item: InFlightRecord, *, is_completed: bool) -> None:
         if is_completed:
@@ -110,12 +121,15 @@ class Settlement:
         else:
             self._queue.abandon(item)
 
-    async def _give_up(self, item: InFlightRecord, error: BaseException, action: Action) -> bool:
+    async def _give_up(self, item: InFlightRecord, error: BaseException, decision: Decision) -> bool:
         """Carry out what follows the last attempt; return whether the record is completed."""
+        action = decision.action
         item.partition.handler_line.counts.followed(action.value)
         if action is Action.STOP:
             self._on_fatal(_reason(item, error))
             return False
+        if action is Action.RETRY_TOPIC:
+            return await self._send_to_retry_topic(item, error, decision.delay)
         if action is Action.DEAD_LETTER:
             return await self._send_dead_letter(item, error)
         level = logging.INFO if isinstance(error, Skip) else logging.WARNING
@@ -130,13 +144,30 @@ class Settlement:
             await dead_letters.send(item.record, error, attempts=item.attempt, handler=name)
         except KafkaError as refusal:
             topic = dead_letters.topic_for(item.record.topic)
-            failure = KafkaError(
-                f"{_place(item)}: handler {name} failed, and its dead letter could not be sent to topic {topic!r}: "
-                f"{refusal}. The record was not committed and is delivered again after a restart. Create the topic or "
-                f"permit writing to it, or choose RetryPolicy(then=...) (the handler's error: {_summary(error)})"
+            what = f"its dead letter could not be sent to topic {topic!r}"
+            self._on_fatal(_refused(item, error, refusal, what, "RetryPolicy(then=...)"))
+            return False
+        return True
+
+    async def _send_to_retry_topic(self, item: InFlightRecord, error: BaseException, delay: float) -> bool:
+        """Return whether the record is acknowledged in its retry topic; stop the worker if it is
+        refused."""
+        record = item.record
+        dead_letters = self._dead_letters_for(item)
+        topic = self._retry_topics.name(dead_letters.origin_of(record).topic, delay)
+        try:
+            await dead_letters.send_to_retry_topic(
+                record,
+                error,
+                topic=topic,
+                delay=delay,
+                rounds=rounds_of(record) + 1 if item.partition.delay else 1,
+                attempts=item.attempt,
+                handler=item.partition.handler_line.handler.name,
             )
-            failure.__cause__ = refusal
-            self._on_fatal(failure)
+        except KafkaError as refusal:
+            what = f"it could not be sent to the retry topic {topic!r}"
+            self._on_fatal(_refused(item, error, refusal, what, "a RetryPolicy without delays"))
             return False
         return True
 
@@ -147,6 +178,21 @@ def _place(item: InFlightRecord) -> str:
 
 def _summary(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _last(item: InFlightRecord) -> Decision:
+    return Decision(Action(item.partition.handler_line.policy.then))
+
+
+def _refused(item: InFlightRecord, error: BaseException, refusal: KafkaError, what: str, otherwise: str) -> KafkaError:
+    """Return why the worker stops: a record that failed could not be produced."""
+    failure = KafkaError(
+        f"{_place(item)}: handler {item.partition.handler_line.handler.name} failed, and {what}: {refusal}. The record "
+        "was not committed and is delivered again after a restart. Create the topic or permit writing to it, or "
+        f"choose {otherwise} (the handler's error: {_summary(error)})"
+    )
+    failure.__cause__ = refusal
+    return failure
 
 
 def _reason(item: InFlightRecord, error: BaseException) -> BaseException:

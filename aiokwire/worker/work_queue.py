@@ -18,6 +18,7 @@ from aiokwire.worker.metrics import HandlerCounts
 from aiokwire.worker.observed import Attempt
 from aiokwire.worker.ordering import Line, Ordered, Ordering
 from aiokwire.worker.outcomes import RetryPolicy
+from aiokwire.worker.retry_topics import attempts_of
 
 RawRecord = ConsumerRecord[bytes, bytes]
 
@@ -44,7 +45,10 @@ class AssignedPartition:
         "bytes",
         "committed",
         "completed",
+        "delay",
         "handler_line",
+        "held",
+        "held_since",
         "in_flight",
         "is_closing",
         "is_full",
@@ -52,8 +56,12 @@ class AssignedPartition:
         "tp",
     )
 
-    def __init__(self, tp: TopicPartition, handler_line: HandlerLine, completed: CompletedOffsets) -> None:
+    def __init__(
+        self, tp: TopicPartition, handler_line: HandlerLine, completed: CompletedOffsets, delay: float
+    ) -> None:
+        """`delay`: seconds for which records of a retry topic wait; 0: it is not of one."""
         self.tp = tp
+        self.delay = delay
         self.handler_line = handler_line
         self.completed = completed
         self.committed: Progress | None = None  # stored last
@@ -62,6 +70,8 @@ class AssignedPartition:
         self.running = 0  # handlers, and handled records that wait for deliveries
         self.is_full = False  # it is not read until half of its share is finished
         self.is_closing = False  # no further record of it starts
+        self.held: Sequence[RawRecord] = ()  # read, and not due
+        self.held_since = 0.0
 
 
 class InFlightRecord(Ordered):
@@ -113,10 +123,11 @@ class WorkQueue:
 
     # --- partitions ---------------------------------------------------------------------------------------------------
 
-    def assign(self, tp: TopicPartition, line: HandlerLine, completed: CompletedOffsets) -> None:
-        """Add a partition, or start again with one whose log was recreated."""
+    def assign(self, tp: TopicPartition, line: HandlerLine, completed: CompletedOffsets, delay: float = 0.0) -> None:
+        """Add a partition, or start again with one whose log was recreated. `delay`: see
+        `AssignedPartition`."""
         self.remove([tp])
-        self.partitions[tp] = AssignedPartition(tp, line, completed)
+        self.partitions[tp] = AssignedPartition(tp, line, completed, delay)
         self._share_out()
 
     def close_partitions(self, partitions: Collection[TopicPartition], *, finish_queued: bool) -> None:
@@ -155,6 +166,10 @@ class WorkQueue:
         if partition is not None:
             partition.committed = progress
 
+    def hold(self, partition: AssignedPartition, records: Sequence[RawRecord], since: float) -> None:
+        """Keep records of a retry topic that are not due, in place of those that were kept."""
+        partition.held, partition.held_since = records, since
+
     def _share_out(self) -> None:
         count = max(1, len(self.partitions))
         self._record_share = max(1, self._max_records // count)
@@ -192,7 +207,7 @@ class WorkQueue:
         self.wake()
 
     def _admit(self, partition: AssignedPartition, records: Sequence[RawRecord]) -> None:
-        start, add = partition.completed.start, self._ordering.add
+        start, add, is_retry = partition.completed.start, self._ordering.add, partition.delay > 0
         size = count = 0
         for record in records:
             if not start(record.offset, record.leader_epoch):
@@ -201,7 +216,10 @@ class WorkQueue:
             item_size = (0 if key is None else len(key)) + (0 if value is None else len(value))
             size += item_size
             count += 1
-            add(InFlightRecord(record, partition, item_size))
+            item = InFlightRecord(record, partition, item_size)
+            if is_retry:
+                item.attempt += attempts_of(record)
+            add(item)
         if count:
             self._mean_size = max(1.0, size / count)
         partition.in_flight += count
