@@ -105,8 +105,12 @@ if TYPE_CHECKING:
         Watermarks as Watermarks,
     )
     from aiokwire.worker import (
+        CircuitBreaker as CircuitBreaker,
+        CircuitClosed as CircuitClosed,
+        CircuitOpened as CircuitOpened,
         Context as Context,
         DeadLetter as DeadLetter,
+        RateLimit as RateLimit,
         Retry as Retry,
         RetryPolicy as RetryPolicy,
         Skip as Skip,
@@ -146,7 +150,8 @@ else:
                 "OffsetAndTimestamp OffsetReset RecordMetadata TimestampType TopicPartition TransactionalReader "
                 "Watermarks"
             ),
-            "worker": "Context DeadLetter Retry RetryPolicy Skip Worker WorkerConfig WorkerHealth",
+            "worker": "CircuitBreaker CircuitClosed CircuitOpened Context DeadLetter RateLimit Retry "
+            "RetryPolicy Skip Worker WorkerConfig WorkerHealth",
         },
     )
     __all__ += ["__version__"]

@@ -20,6 +20,7 @@ from aiokwire.group.consumer_protocol import states as consumer_protocol_member
 from aiokwire.machine import mermaid
 from aiokwire.net import states as connection
 from aiokwire.producer.transactions import states as transaction
+from aiokwire.worker import circuit_breaker
 
 PAGE = Path(__file__).parents[1] / "docs" / "machines.md"
 HEAD = """\
@@ -62,6 +63,12 @@ MACHINES = [
         consumer_protocol_member.ConsumerProtocolState.UNJOINED,
     ),
     Drawn("Partition of a consumer", "What a partition waits for.", positions, positions.FetchState.INITIALIZING),
+    Drawn(
+        "Circuit of a worker",
+        "Whether handlers are called while what they depend on fails.",
+        circuit_breaker,
+        circuit_breaker.CircuitState.CLOSED,
+    ),
     Drawn(
         "Transaction in the broker",
         "What the embedded broker's coordinator knows of one transactional id.",

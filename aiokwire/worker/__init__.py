@@ -13,6 +13,8 @@ ordering           which record runs next           outcomes         what follow
 dead_letters       keeps records that failed        metrics          what became of attempts
 health             what is not finished, and why
 retry_topics       their names and records          delayed_records  waits until they are due
+rate_limit         calls per second
+circuit_breaker    when calls pause                 circuits         pauses partitions, reports
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from typing import TYPE_CHECKING
 from aiokwire._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from aiokwire.worker.circuit_breaker import CircuitBreaker as CircuitBreaker
+    from aiokwire.worker.circuits import CircuitClosed as CircuitClosed, CircuitOpened as CircuitOpened
     from aiokwire.worker.config import WorkerConfig as WorkerConfig
     from aiokwire.worker.context import Context as Context
     from aiokwire.worker.completed_offsets import OffsetRange as OffsetRange
@@ -44,12 +48,15 @@ if TYPE_CHECKING:
         RetryPolicy as RetryPolicy,
         Skip as Skip,
     )
+    from aiokwire.worker.rate_limit import RateLimit as RateLimit
     from aiokwire.worker.signatures import Key as Key
     from aiokwire.worker.worker import Worker as Worker
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         globals(),
         {
+            "worker.circuit_breaker": "CircuitBreaker",
+            "worker.circuits": "CircuitClosed CircuitOpened",
             "worker.config": "WorkerConfig",
             "worker.context": "Context",
             "worker.completed_offsets": "OffsetRange",
@@ -58,6 +65,7 @@ else:
             "worker.health": "WorkerHealth WorkerPartitionHealth",
             "worker.offset_metadata": "decode_ranges encode_ranges",
             "worker.outcomes": "DeadLetter Retry RetryPolicy Skip",
+            "worker.rate_limit": "RateLimit",
             "worker.signatures": "Key",
             "worker.worker": "Worker",
         },

@@ -19,6 +19,7 @@ from aiokwire.types import Guarantee, OffsetReset, Order
 from aiokwire.worker.dead_letters import DEFAULT_TOPIC, checked_template
 from aiokwire.worker.offset_metadata import MAX_LENGTH
 from aiokwire.worker.outcomes import RetryPolicy
+from aiokwire.worker.rate_limit import RateLimit
 from aiokwire.worker.retry_topics import DEFAULT_RETRY_TOPIC, checked_retry_template
 
 C = TypeVar("C", bound=ClientConfig)
@@ -65,6 +66,8 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
     group."""
     retry_topic: str = DEFAULT_RETRY_TOPIC
     """The topics in which records wait for `RetryPolicy(delays=...)`; `{delay}` stands for the seconds."""
+    rate_limit: RateLimit | None = None
+    """How many calls of all handlers together may start per second: `RateLimit(100)`. None: without a limit."""
     max_in_flight_records: int = 10_000
     """The most records that are fetched and not finished. Each assigned partition has an equal share; a partition that
     has used three quarters of its share is not read until half of it is finished, while the others continue."""
@@ -125,6 +128,8 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
             require_number(name, getattr(self, name), minimum=0, maximum=INT32_MAX)
         if self.retry is not None:
             require_type("retry", self.retry, RetryPolicy, "a RetryPolicy")
+        if self.rate_limit is not None:
+            require_type("rate_limit", self.rate_limit, RateLimit, "a RateLimit")
 
     def _check_guarantee(self) -> None:
         if self.guarantee is not Guarantee.EXACTLY_ONCE and self.transactional_id is not None:
@@ -231,6 +236,7 @@ class WorkerOptions(ConsumerOptions, ProducerOptions, total=False):
     handler_timeout_ms: float
     dead_letter_topic: str
     retry_topic: str
+    rate_limit: RateLimit | None
     max_in_flight_records: int
     max_in_flight_bytes: int
     commit_interval_ms: float | None

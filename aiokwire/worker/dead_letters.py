@@ -142,7 +142,7 @@ class DeadLetters:
             attempts,
             metadata.topic_partition,
             metadata.offset,
-            _summary(error),
+            summary_of(error),
         )
         return metadata
 
@@ -178,7 +178,7 @@ class DeadLetters:
             metadata.topic_partition,
             metadata.offset,
             delay,
-            _summary(error),
+            summary_of(error),
         )
         return metadata
 
@@ -290,7 +290,8 @@ def _message(error: BaseException) -> str:
         return f"<str() raised {type(failure).__name__}>"
 
 
-def _summary(error: BaseException) -> str:
+def summary_of(error: BaseException) -> str:
+    """Return an error as one line for logs."""
     return printable(f"{class_name(error)}: {_shortened(_message(error), 300)}")
 
 

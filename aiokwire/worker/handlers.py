@@ -7,14 +7,18 @@ import inspect
 import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypedDict, TypeVar, Unpack, cast
 
 from aiokwire.errors import ConfigurationError
+from aiokwire.worker.circuit_breaker import CircuitBreaker
 from aiokwire.worker.context import Context
+from aiokwire.worker.rate_limit import RateLimit
 from aiokwire.worker.signatures import Deserializer, Deserializers, Parts, RawRecord, arguments_of
 
 if TYPE_CHECKING:
     from aiokwire.worker.outcomes import RetryPolicy
+
+T = TypeVar("T")
 
 HandlerFunction = Callable[..., Awaitable[object]]
 Topics = str | re.Pattern[str] | Iterable[str | re.Pattern[str]]
@@ -31,6 +35,8 @@ class HandlerOptions(TypedDict, total=False):
     concurrency: int | None
     timeout: float | None
     retry: RetryPolicy | None
+    rate_limit: RateLimit | None
+    circuit_breaker: CircuitBreaker | None
     key_deserializer: Deserializer | None
     value_deserializer: Deserializer | None
 
@@ -45,13 +51,26 @@ class Handler:
         concurrency: the calls that run at a time, within the worker's bound; None: only that.
         timeout: seconds for one attempt; None: without a limit.
         retry: the retry policy; None: the worker's.
+        rate_limit: the calls that start per second, beside the worker's limit.
+        circuit_breaker: when its calls pause, because what it depends on is down.
         key_deserializer, value_deserializer: replace the decoding by annotation; may be async.
 
     Raises: ConfigurationError: the function is not a coroutine function, or its arguments cannot be
     filled; a bound is out of its range.
     """
 
-    __slots__ = ("_arguments", "_deserializers", "_function", "concurrency", "name", "retry", "timeout", "topics")
+    __slots__ = (
+        "_arguments",
+        "_deserializers",
+        "_function",
+        "circuit_breaker",
+        "concurrency",
+        "name",
+        "rate_limit",
+        "retry",
+        "timeout",
+        "topics",
+    )
 
     def __init__(
         self,
@@ -62,6 +81,8 @@ class Handler:
         concurrency: int | None = None,
         timeout: float | None = None,
         retry: RetryPolicy | None = None,
+        rate_limit: RateLimit | None = None,
+        circuit_breaker: CircuitBreaker | None = None,
         key_deserializer: Deserializer | None = None,
         value_deserializer: Deserializer | None = None,
     ) -> None:
@@ -70,6 +91,8 @@ class Handler:
         self.concurrency = _checked_concurrency(self.name, concurrency)
         self.timeout = _checked_timeout(self.name, timeout)
         self.retry = retry
+        self.rate_limit = _checked_type(self.name, "rate_limit", rate_limit, RateLimit)
+        self.circuit_breaker = _checked_type(self.name, "circuit_breaker", circuit_breaker, CircuitBreaker)
         self._function = function
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._arguments = arguments_of(function, self.name, self._deserializers)
@@ -232,6 +255,12 @@ def _checked_concurrency(handler: str, given: object) -> int | None:
     if given is None or (type(given) is int and given >= 1):
         return given
     raise ConfigurationError(f"handler {handler}: concurrency must be a number of calls, at least 1, not {given!r}")
+
+
+def _checked_type(handler: str, option: str, given: T | None, kind: type[T]) -> T | None:
+    if given is None or isinstance(given, kind):
+        return given
+    raise ConfigurationError(f"handler {handler}: {option} must be a {kind.__name__}, not {given!r}")
 
 
 def _checked_timeout(handler: str, given: object) -> float | None:

@@ -9,6 +9,7 @@ from typing import Protocol
 from aiokwire.consumer import ConsumerHealth
 from aiokwire.producer import ProducerHealth
 from aiokwire.types import TopicPartition
+from aiokwire.worker.circuit_breaker import Circuit, CircuitState
 from aiokwire.worker.work_queue import AssignedPartition, InFlightRecord
 
 
@@ -110,7 +111,7 @@ class ProgressMonitor:
         for each, (offset, since) in self._seen.items():
             runner = active.get((each, offset))
             idle = now - (since if runner is None else min(since, runner.started))
-            reason = reason_of(runner, put_off.get((each, offset)), now)
+            reason = reason_of(runner, put_off.get((each, offset)), now, each.handler_line.circuit)
             is_stalled = idle >= self._stalled_after
             found[each.tp] = WorkerPartitionHealth(each.tp, offset, each.in_flight, idle, reason, is_stalled)
         return found
@@ -120,7 +121,9 @@ class ProgressMonitor:
         return before if before is not None and before[0] == offset else (offset, now)
 
 
-def reason_of(running: Running | None, put_off: InFlightRecord | None, now: float) -> str:
+def reason_of(
+    running: Running | None, put_off: InFlightRecord | None, now: float, circuit: Circuit | None = None
+) -> str:
     """Return what an unfinished record waits for."""
     if running is not None and running.item is not None:
         name = running.item.partition.handler_line.handler.name
@@ -128,4 +131,6 @@ def reason_of(running: Running | None, put_off: InFlightRecord | None, now: floa
     if put_off is not None:
         name = put_off.partition.handler_line.handler.name
         return f"the record waits for attempt {put_off.attempt} of handler {name}"
+    if circuit is not None and circuit.state is not CircuitState.CLOSED:
+        return f"circuit {circuit.name} is {circuit.state.value} after {circuit.reason}"
     return "the record waits for an executor, or for the acknowledgement of what its handler sent"

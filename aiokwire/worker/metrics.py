@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 HANDLER: Final = "kafka.worker.handler"
 ACTION: Final = "kafka.worker.action"
+CIRCUIT: Final = "kafka.worker.circuit"
 
 DURATION: Final = Metric(
     "messaging.process.duration",
@@ -38,7 +39,8 @@ FAILURES: Final = Metric(
     "kafka.worker.failure",
     "counter",
     "{message}",
-    'What followed attempts that failed: "retry", "skip", "dead-letter" or "stop".',
+    'What followed attempts that failed: "retry", "retry-topic", "skip", "dead-letter", "stop", or "postpone" when '
+    "their circuit had opened.",
     (HANDLER, ACTION),
 )
 IN_FLIGHT: Final = Metric(
@@ -46,7 +48,13 @@ IN_FLIGHT: Final = Metric(
 )
 ACTIVE: Final = Metric("kafka.worker.handlers.active", "gauge", "{handler}", "Handlers that run now.")
 CONCURRENCY: Final = Metric("kafka.worker.handlers.limit", "gauge", "{handler}", "`concurrency`.")
-METRICS: Final = (DURATION, FAILURES, IN_FLIGHT, ACTIVE, CONCURRENCY)
+CIRCUIT_OPEN: Final = Metric(
+    "kafka.worker.circuit.open", "gauge", "{circuit}", "1 while a circuit is open or half-open, else 0.", (CIRCUIT,)
+)
+CIRCUIT_OPENINGS: Final = Metric(
+    "kafka.worker.circuit.openings", "counter", "{opening}", "How often a circuit has opened.", (CIRCUIT,)
+)
+METRICS: Final = (DURATION, FAILURES, IN_FLIGHT, ACTIVE, CONCURRENCY, CIRCUIT_OPEN, CIRCUIT_OPENINGS)
 
 PROCESS: Final = "process"
 

@@ -1,15 +1,18 @@
-"""Calls handlers within what the hook `around_process` returns, where it is overridden."""
+"""Calls handlers within what the hook `around_process` returns, and counted by a circuit."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from aiokwire.consumer import ConsumerRecord
 from aiokwire.hooks import HookCaller, Hooks
 from aiokwire.worker.context import Context
 from aiokwire.worker.handlers import Handler
+
+if TYPE_CHECKING:
+    from aiokwire.worker.circuit_breaker import Circuit
 
 Attempt: TypeAlias = Callable[[ConsumerRecord[bytes, bytes], Context], Awaitable[object]]
 
@@ -27,8 +30,32 @@ class ObservedHandler(HookCaller):
             await self._handler(record, context)
 
 
-def attempt_of(handler: Handler, hooks: Hooks | None) -> Attempt:
-    """Return what handles a record: the handler itself, unless a hook surrounds it."""
+class GuardedHandler:
+    """A handler whose calls a circuit counts."""
+
+    def __init__(self, attempt: Attempt, circuit: Circuit) -> None:
+        self._attempt = attempt
+        self._circuit = circuit
+
+    async def __call__(self, record: ConsumerRecord[bytes, bytes], context: Context) -> None:
+        """Call the handler."""
+        probed = self._circuit.begin()
+        try:
+            await self._attempt(record, context)
+        except BaseException:
+            self._circuit.raised(probed)
+            raise
+        self._circuit.succeeded(probed)
+
+
+def attempt_of(handler: Handler, hooks: Hooks | None, circuit: Circuit | None) -> Attempt:
+    """Return what handles a record: the handler itself, unless a hook surrounds it, or a circuit
+    counts its calls."""
+    attempt = _observed(handler, hooks)
+    return attempt if circuit is None else GuardedHandler(attempt, circuit)
+
+
+def _observed(handler: Handler, hooks: Hooks | None) -> Attempt:
     if hooks is None or not HookCaller(hooks, logging.getLogger("aiokwire.worker")).is_overridden("around_process"):
         return handler
     return ObservedHandler(handler, hooks)

@@ -7,7 +7,8 @@ attempt keeps the place of its chain. Each handler has a line, which may bound i
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Generic, TypeVar
+from collections.abc import Sequence
+from typing import Final, Generic, Protocol, TypeVar
 
 from aiokwire.types import Order, TopicPartition
 
@@ -33,21 +34,40 @@ class Ordered:
 T = TypeVar("T", bound=Ordered)
 
 
+class Gate(Protocol):
+    """Decides when the records of a line may run."""
+
+    @property
+    def admits(self) -> bool:
+        """Whether a record may run now; if not, an executor is woken when one may."""
+
+    def enter(self) -> None:
+        """Count a record that runs now."""
+
+
 class Line:
     """The runnable records of one handler, and how many of them run."""
 
-    __slots__ = ("limit", "ready", "running")
+    __slots__ = ("gates", "limit", "ready", "running")
 
-    def __init__(self, limit: int | None = None) -> None:
-        """`limit`: the records that may run at a time; None: without a limit."""
+    def __init__(self, limit: int | None = None, gates: Sequence[Gate] = ()) -> None:
+        """`limit`: the records that may run at a time; None: without a limit. `gates`: all of them
+        must admit a record."""
         self.limit = limit
+        self.gates = gates
         self.ready: deque[Ordered] = deque()
         self.running = 0
 
     @property
     def can_run(self) -> bool:
         """Whether a record is runnable now."""
-        return bool(self.ready) and (self.limit is None or self.running < self.limit)
+        if not self.ready or (self.limit is not None and self.running >= self.limit):
+            return False
+        return not self.gates or self.is_admitted()
+
+    def is_admitted(self) -> bool:
+        """Whether every gate admits a record now."""
+        return all(gate.admits for gate in self.gates)
 
 
 class Ordering(Generic[T]):
@@ -89,8 +109,10 @@ class Ordering(Generic[T]):
                 continue
             if len(lines) > 1:
                 lines.rotate(-1)
-            if line.limit is None or line.running < line.limit:
+            if (line.limit is None or line.running < line.limit) and (not line.gates or line.is_admitted()):
                 line.running += 1
+                for gate in line.gates:
+                    gate.enter()
                 item: T = line.ready.popleft()  # type: ignore[assignment]  # only `add` fills it
                 return item
         return None
@@ -116,6 +138,11 @@ class Ordering(Generic[T]):
         line.ready.appendleft(item)
         if line not in self._listed:
             self._list(line)
+
+    def postpone(self, item: T) -> None:
+        """Make a record that ran runnable again, behind others of its handler."""
+        item.line.running -= 1
+        self._make_ready(item)
 
     def drop(self, tp: TopicPartition) -> None:
         """Forget the records of a partition that do not run; those that run are still released."""

@@ -83,7 +83,7 @@ class RetryPolicy:
         if self.then not in (DEAD_LETTER, SKIP, STOP):
             raise ConfigurationError(f"then must be {DEAD_LETTER!r}, {SKIP!r} or {STOP!r}, not {self.then!r}")
         for name in ("retry_on", "give_up_on"):
-            _require_exceptions(name, getattr(self, name))
+            require_exceptions(name, getattr(self, name))
         object.__setattr__(self, "delays", _checked_delays(self.delays))
 
     def pause(self, attempt: int, rng: random.Random) -> float:
@@ -92,7 +92,8 @@ class RetryPolicy:
         return longest * rng.uniform(1 - self.jitter, 1 + self.jitter)
 
 
-def _require_exceptions(name: str, given: object) -> None:
+def require_exceptions(name: str, given: object) -> None:
+    """Raise ConfigurationError unless an option is an exception class or a tuple of them."""
     kinds = given if isinstance(given, tuple) else (given,)
     if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
         raise ConfigurationError(f"{name} must be an exception class or a tuple of them, not {given!r}")

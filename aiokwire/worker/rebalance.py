@@ -11,6 +11,7 @@ import anyio
 from aiokwire.consumer import Consumer, RebalanceListener
 from aiokwire.errors import KafkaError
 from aiokwire.types import OffsetAndMetadata, TopicPartition
+from aiokwire.worker.circuits import Circuits
 from aiokwire.worker.committer import Committer
 from aiokwire.worker.completed_offsets import CompletedOffsets
 from aiokwire.worker.delayed_records import PartitionPauses
@@ -39,8 +40,9 @@ class WorkerListener(RebalanceListener):
         line_for: Callable[[str], HandlerLine],
         retry_topics: RetryTopics,
         pauses: PartitionPauses,
-        revoke_timeout: float,
+        circuits: Circuits,
         *,
+        revoke_timeout: float,
         finish_queued: bool,
         needs_metadata: bool,
     ) -> None:
@@ -54,6 +56,7 @@ class WorkerListener(RebalanceListener):
         self._line_for = line_for
         self._retry_topics = retry_topics
         self._pauses = pauses
+        self._circuits = circuits
         self._revoke_timeout = revoke_timeout
         self._finish_queued = finish_queued
         self._needs_metadata = needs_metadata
@@ -67,6 +70,7 @@ class WorkerListener(RebalanceListener):
             line = self._line_for(tp.topic if retry is None else retry.topic)
             delay = 0.0 if retry is None else retry.delay
             self._queue.assign(tp, line, completed_of(committed.get(tp)), delay)
+        self._circuits.assigned(new)
 
     async def _committed(self, partitions: list[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         try:

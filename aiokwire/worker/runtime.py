@@ -19,10 +19,12 @@ from aiokwire.clock import loop_time
 from aiokwire.cluster import Supervisor
 from aiokwire.consumer import Consumer, ConsumerRecord
 from aiokwire.errors import ClosedError, ConfigurationError, KafkaError
+from aiokwire.events import Events
 from aiokwire.hooks import Hooks, hooks_for
 from aiokwire.metrics import Sample
 from aiokwire.producer import Delivery, Producer
 from aiokwire.types import Guarantee, OffsetAndMetadata, Order, RecordMetadata, TopicPartition
+from aiokwire.worker.circuits import Circuits, WorkerEvent
 from aiokwire.worker.committer import Committer, EarlyCommitter, Finished, OffsetCommitter
 from aiokwire.worker.completed_offsets import CompletedOffsets
 from aiokwire.worker.config import WorkerConfig, check_single_attempt
@@ -35,6 +37,7 @@ from aiokwire.worker.health import ProgressMonitor, WorkerHealth
 from aiokwire.worker.metrics import labels_of, samples_of
 from aiokwire.worker.observed import attempt_of
 from aiokwire.worker.outcomes import RetryPolicy
+from aiokwire.worker.rate_limit import RateLimit, RateLimiter
 from aiokwire.worker.rebalance import CANCEL_TIMEOUT, WorkerListener
 from aiokwire.worker.retry_topics import RetryTopics
 from aiokwire.worker.settlement import Settlement
@@ -85,7 +88,12 @@ class Runtime:
     why, or what made a handler's record impossible to settle."""
 
     def __init__(
-        self, config: WorkerConfig, handlers: HandlerRegistry, hooks: Hooks | None, rng: random.Random
+        self,
+        config: WorkerConfig,
+        handlers: HandlerRegistry,
+        hooks: Hooks | None,
+        rng: random.Random,
+        events: Events[WorkerEvent],
     ) -> None:
         """Raises: ConfigurationError: there are no handlers, or options contradict each other."""
         if not len(handlers):
@@ -106,6 +114,8 @@ class Runtime:
         self._retry_topics = RetryTopics(config.retry_topic, config.group, self._delays_of)
         self._pauses = PartitionPauses(self.consumer)
         self._delayed = DelayedRecords(self.queue, self._pauses)
+        self._circuits = Circuits(config.group, self.queue, self._pauses, events)
+        self._limiters: dict[RateLimit, RateLimiter] = {}
         self._outlet = DirectOutlet(self._producer, self._retry_topics, holds_outputs=self._is_transactional)
         self._dead_letters = self._letters_through(self._producer)
         self._timer = RetryTimer(self.queue)
@@ -166,9 +176,25 @@ class Runtime:
             policy = self._policy(handler)
             if self._is_early:
                 check_single_attempt(f"the policy of handler {handler.name}", policy)
-            timeout = handler.timeout if handler.timeout is not None else self._config.handler_timeout
-            line = self._lines[handler] = HandlerLine(handler, policy, timeout, attempt_of(handler, self._hooks))
+                if handler.circuit_breaker is not None:
+                    raise ConfigurationError(
+                        f'handler {handler.name}: a circuit breaker repeats calls, and delivery="at-most-once" does not'
+                    )
+            line = self._lines[handler] = self._new_line(handler, policy)
         return line
+
+    def _new_line(self, handler: Handler, policy: RetryPolicy) -> HandlerLine:
+        timeout = handler.timeout if handler.timeout is not None else self._config.handler_timeout
+        breaker = handler.circuit_breaker
+        circuit = None if breaker is None else self._circuits.of(breaker, handler.name)
+        limits = dict.fromkeys((self._config.rate_limit, handler.rate_limit))
+        limiters = [self._limiter(limit) for limit in limits if limit is not None]
+        return HandlerLine(handler, policy, timeout, attempt_of(handler, self._hooks, circuit), limiters, circuit)
+
+    def _limiter(self, limit: RateLimit) -> RateLimiter:
+        if limit not in self._limiters:
+            self._limiters[limit] = RateLimiter(limit, self.queue.wake)
+        return self._limiters[limit]
 
     def metrics(self) -> list[Sample]:
         """Return the metrics of the worker and its clients; from any thread."""
@@ -181,7 +207,7 @@ class Runtime:
             active=active,
             concurrency=len(self._workers),
         )
-        return own + self.consumer.metrics() + self._producer.metrics()
+        return own + self._circuits.samples(labels) + self.consumer.metrics() + self._producer.metrics()
 
     def health(self) -> WorkerHealth:
         """Return the state of the worker and its clients; on the loop."""
@@ -230,7 +256,8 @@ class Runtime:
             lambda topic: self._line(self._handlers.find(topic)),
             self._retry_topics,
             self._pauses,
-            self._config.revoke_timeout,
+            self._circuits,
+            revoke_timeout=self._config.revoke_timeout,
             finish_queued=self._is_early,
             needs_metadata=self._is_transactional,
         )
@@ -396,6 +423,9 @@ class Runtime:
     async def _end(self) -> None:
         """Close the clients, and end the tasks."""
         self._delayed.close()
+        self._circuits.close()
+        for limiter in self._limiters.values():
+            limiter.close()
         await self.consumer.close(LAST_STEP_TIMEOUT)
         self._supervisor.stop()
         if self._has_tasks:

@@ -98,6 +98,11 @@ class Settlement:
 
     async def fail(self, item: InFlightRecord, error: BaseException) -> None:
         """Settle a record whose attempt raised. Cancelled, it leaves the record as it was."""
+        circuit = item.partition.handler_line.circuit
+        if circuit is not None and circuit.failed(error):
+            item.partition.handler_line.counts.followed("postpone")
+            self._queue.postpone(item)
+            return
         decision = self._decide(item, error)
         if decision.action is Action.RETRY:
             item.partition.handler_line.counts.followed(decision.action.value)

@@ -12,11 +12,12 @@ import anyio
 
 from aiokwire.consumer import ConsumerRecord
 from aiokwire.types import Order, TopicPartition
+from aiokwire.worker.circuit_breaker import Circuit
 from aiokwire.worker.completed_offsets import CompletedOffsets, Progress
 from aiokwire.worker.handlers import Handler
 from aiokwire.worker.metrics import HandlerCounts
 from aiokwire.worker.observed import Attempt
-from aiokwire.worker.ordering import Line, Ordered, Ordering
+from aiokwire.worker.ordering import Gate, Line, Ordered, Ordering
 from aiokwire.worker.outcomes import RetryPolicy
 from aiokwire.worker.retry_topics import attempts_of
 
@@ -26,11 +27,20 @@ RawRecord = ConsumerRecord[bytes, bytes]
 class HandlerLine(Line):
     """The runnable records of a handler, with what applies to each attempt."""
 
-    __slots__ = ("attempt", "counts", "handler", "policy", "timeout")
+    __slots__ = ("attempt", "circuit", "counts", "handler", "policy", "timeout")
 
-    def __init__(self, handler: Handler, policy: RetryPolicy, timeout: float, attempt: Attempt) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        policy: RetryPolicy,
+        timeout: float,
+        attempt: Attempt,
+        limiters: Sequence[Gate] = (),
+        circuit: Circuit | None = None,
+    ) -> None:
         """`timeout`: seconds, `math.inf` without a limit. `attempt` calls the handler once."""
-        super().__init__(handler.concurrency)
+        super().__init__(handler.concurrency, limiters if circuit is None else (*limiters, circuit))
+        self.circuit = circuit
         self.counts = HandlerCounts()
         self.handler = handler
         self.attempt = attempt
@@ -287,12 +297,25 @@ class WorkQueue:
     def put_off(self, item: InFlightRecord) -> None:
         """Let a record wait for its next attempt; its chain waits with it."""
         self._ordering.put_off(item)
-        item.partition.running -= 1
         item.attempt += 1
-        if item.partition.is_closing:  # it is delivered again
-            item.partition.in_flight -= 1
+        self._interrupt(item.partition)
+
+    def _interrupt(self, partition: AssignedPartition) -> None:
+        """Count a record that no longer runs and is not finished."""
+        partition.running -= 1
+        if partition.is_closing:  # it is delivered again
+            partition.in_flight -= 1
             self._settled.set()
             self._settled = anyio.Event()
+
+    def postpone(self, item: InFlightRecord) -> None:
+        """Let a record run again, behind others of its handler; the attempt does not count."""
+        if item.partition.is_closing:
+            self._ordering.put_off(item)
+        else:
+            self._ordering.postpone(item)
+        self._interrupt(item.partition)
+        self.wake()
 
     def put_back(self, item: InFlightRecord) -> None:
         """Make a record that was put off runnable, unless its partition is being given up."""

@@ -17,10 +17,12 @@ import anyio
 from aiokwire.config import config_of, documents_options
 from aiokwire.consumer import Consumer
 from aiokwire.errors import ClosedError, ConfigurationError
+from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.hooks import Hooks
 from aiokwire.metrics import Metric, Sample
 from aiokwire.producer import Producer
 from aiokwire.types import TopicPartition
+from aiokwire.worker.circuits import WorkerEvent
 from aiokwire.worker.config import WorkerConfig, WorkerOptions
 from aiokwire.worker.handlers import Handler, HandlerFunction, HandlerOptions, HandlerRegistry
 from aiokwire.worker.health import WorkerHealth
@@ -68,6 +70,7 @@ class Worker:
         self._hooks = hooks
         self._rng = rng if rng is not None else random.Random()
         self._handlers = HandlerRegistry()
+        self._events = Events[WorkerEvent]()
         self._runtime: Runtime | None = None
         self._is_closed = False
         self._stop = anyio.Event()
@@ -89,7 +92,8 @@ class Worker:
         Args:
             topics: names, or compiled patterns.
             options: `name`; `concurrency`, the calls that run at a time; `timeout` of one attempt
-                in seconds; `retry`, a `RetryPolicy`; `key_deserializer`, `value_deserializer`.
+                in seconds; `retry`, a `RetryPolicy`; `rate_limit`, a `RateLimit`;
+                `circuit_breaker`, a `CircuitBreaker`; `key_deserializer`, `value_deserializer`.
 
         Raises: ConfigurationError: it is not a coroutine function, an argument has an annotation
         that cannot be filled, or a topic has a handler already.
@@ -193,7 +197,7 @@ class Worker:
         """
         if self._is_closed or self._runtime is not None:
             raise ClosedError("a worker starts once: create a new one")
-        self._runtime = Runtime(self.config, self._handlers, self._hooks, self._rng)
+        self._runtime = Runtime(self.config, self._handlers, self._hooks, self._rng, self._events)
         await self._runtime.start()
 
     async def close(self, timeout: float | None = None) -> None:
@@ -217,6 +221,7 @@ class Worker:
             runtime.hurry()
         with anyio.CancelScope(shield=True):  # bounded by its own timeouts
             await runtime.close(timeout)
+        self._events.close()
 
     async def wait(self) -> None:
         """Wait until the worker has stopped, because of an error or `close`.
@@ -260,6 +265,14 @@ class Worker:
         if self._runtime is None:
             raise ClosedError("the worker was not started")
         return self._runtime.health()
+
+    def events(self, *, limit: int = LIMIT) -> EventStream[WorkerEvent]:
+        """Return a stream of later events: circuits that open and close. It ends when the worker is
+        closed.
+
+        Keeps up to `limit` events for a slow listener; the oldest are dropped and counted.
+        """
+        return self._events.listen(limit=limit)
 
     def metrics(self) -> list[Sample]:
         """Return all metrics now, those of its consumer and producer included, from any thread;

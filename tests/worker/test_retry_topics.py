@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
 import pytest
 
-from aiokwire import Context, DeadLetter, KafkaError, Producer, Retry, RetryPolicy, Worker
+from aiokwire import DeadLetter, KafkaError, Producer, Retry, RetryPolicy, Worker
 from aiokwire.broker import Broker
 from aiokwire.errors import ConfigurationError
 from aiokwire.testing import ApiKey, ErrorCode
-from aiokwire.worker import LetterHeader, Origin
+from aiokwire.worker import LetterHeader
 from aiokwire.worker.retry_topics import RetryTopic, RetryTopics, shown_delay
 from tests.metric_values import value_of
-from tests.simulation.loop import SimLoop, run
-from tests.simulation.network import Network
-from tests.simulation.world import BOOTSTRAP, BrokerHost, at_host
+from tests.simulation.loop import SimLoop
+from tests.worker.simulated import Timed, send, sim_producer, sim_worker, simulate
 from tests.worker.workers import Handled, fill, new_worker, until, until_committed, values, visible
 
 ONE_SECOND = RetryPolicy(attempts=1, delays=(1,))
@@ -32,58 +30,6 @@ PROTOCOLS = [{}, {"partition_assignment_strategy": "range"}, {"group_protocol": 
 @pytest.fixture
 def kafka_broker_options() -> dict[str, Any]:
     return {"topics": {"orders": 2, "orders.dlq": 1, RETRY_TOPIC: 2}, "auto_create_topics": False}
-
-
-class Timed:
-    """A handler that notes when it was called, and fails while `fails` is true."""
-
-    def __init__(self, fails: Callable[[str, int], bool]) -> None:
-        self.calls: list[tuple[float, str, int, Origin]] = []
-        self._fails = fails
-        self._called = anyio.Event()
-
-    async def __call__(self, value: str, context: Context) -> None:
-        self.calls.append((anyio.current_time(), value, context.attempt, context.origin))
-        self._called.set()
-        if self._fails(value, context.attempt):
-            raise ValueError(f"{value} failed")
-
-    async def until(self, count: int) -> None:
-        """Wait for a number of calls."""
-        with anyio.fail_after(20_000):
-            while len(self.calls) < count:
-                self._called = anyio.Event()
-                await self._called.wait()
-
-    def times(self, value: str) -> list[float]:
-        """Return when a value was handled, relative to its first attempt."""
-        found = [at for at, handled, _, _ in self.calls if handled == value]
-        return [at - found[0] for at in found]
-
-
-def simulate(main: Callable[[Broker], Awaitable[None]], seed: int = 1) -> None:
-    """Run with a broker in virtual time: delays take no time."""
-    loop = SimLoop(seed)
-
-    async def body() -> None:
-        host = BrokerHost(loop, Network(loop), partitions=1, configs={})
-        await host.start()
-        with at_host("10.0.1.1"):
-            await main(host.broker)
-        await host.stop()
-        assert not loop.faults
-
-    run(loop, body())
-
-
-def sim_worker(**options: Any) -> Worker:
-    return Worker(BOOTSTRAP, **{"group_id": "billing", "order": "partition", **options})
-
-
-async def send(*sent: str) -> None:
-    async with Producer(BOOTSTRAP) as producer:
-        for value in sent:
-            await producer.send("t", value.encode())
 
 
 def test_each_delay_is_waited_for_and_the_last_failure_is_a_dead_letter_with_its_true_origin() -> None:
@@ -129,7 +75,7 @@ def test_records_of_a_retry_topic_are_handled_on_time_while_they_trickle_in() ->
         handler = Timed(lambda _, attempt: attempt == 1)
         worker = sim_worker(retry=RetryPolicy(attempts=1, delays=(30,)), concurrency=1)
         worker.add_handler(handler, "t")
-        async with worker, Producer(BOOTSTRAP) as producer:
+        async with worker, sim_producer() as producer:
             for number in range(100):
                 await producer.send("t", str(number).encode())
                 await anyio.sleep(0.05)
@@ -147,7 +93,7 @@ def test_while_a_retry_topic_waits_the_member_stays_and_other_topics_continue() 
         worker = sim_worker(retry=RetryPolicy(attempts=1, delays=(120,)), max_poll_interval_ms=10_000, concurrency=1)
         worker.add_handler(handler, "t")
         await send("bad")
-        async with worker, Producer(BOOTSTRAP) as producer:
+        async with worker, sim_producer() as producer:
             for number in range(11):
                 await producer.send("t", str(number).encode())
                 await anyio.sleep(10)
