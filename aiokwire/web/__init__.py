@@ -1,7 +1,7 @@
 """Web services: clients and workers in an application's lifespan, health routes, back-pressure.
 
 `Services` needs no framework. Its routes and error handlers need Starlette; `aiokwire.web.fastapi`
-has dependencies for FastAPI.
+has dependencies for FastAPI, `aiokwire.web.litestar` a plugin for Litestar.
 """
 
 from __future__ import annotations

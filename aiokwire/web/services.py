@@ -21,6 +21,10 @@ logger = logging.getLogger("aiokwire.web")
 
 # The name under which the services are in the state of an application.
 STATE: Final = "aiokwire"
+# Seconds after which a client may try again: a buffer that is full is free again within moments.
+RETRY_AFTER: Final = 1
+# The body of that answer.
+TOO_MANY: Final = "too many records wait to be sent; try again later"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,6 +59,11 @@ class Report:
     def is_alive(self) -> bool:
         """Whether no service needs a restart of the process."""
         return all(each.is_alive for each in self.services.values())
+
+    def liveness(self) -> dict[str, Any]:
+        """Return whether no service needs a restart, and those that do, as a value for JSON."""
+        failed = {name: list(each.reasons) for name, each in self.services.items() if not each.is_alive}
+        return {"alive": self.is_alive, "failed": failed}
 
     def as_dict(self) -> dict[str, Any]:
         """Return a value for JSON."""

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from aiokwire.errors import BufferFullError
-from aiokwire.web.services import Services
-
-# Seconds after which a client may try again: a buffer that is full is free again within moments.
-RETRY_AFTER: Final = 1
+from aiokwire.web.services import RETRY_AFTER, TOO_MANY, Services
 
 
 def install(app: Starlette, services: Services, *, retry_after: int = RETRY_AFTER) -> None:
@@ -42,8 +37,7 @@ def health_routes(services: Services) -> list[Route]:
 
     async def livez(request: Request) -> Response:
         report = services.report()
-        dead = {name: list(each.reasons) for name, each in report.services.items() if not each.is_alive}
-        return JSONResponse({"alive": report.is_alive, "failed": dead}, 200 if report.is_alive else 503)
+        return JSONResponse(report.liveness(), 200 if report.is_alive else 503)
 
     async def readyz(request: Request) -> Response:
         report = services.report()
@@ -55,4 +49,4 @@ def health_routes(services: Services) -> list[Route]:
 async def on_buffer_full(request: Request, error: Exception, *, retry_after: int = RETRY_AFTER) -> Response:
     """Answer a request whose record found no room in the buffer: 503 with Retry-After."""
     headers = {"Retry-After": str(retry_after)}
-    return JSONResponse({"detail": "too many records wait to be sent; try again later"}, 503, headers)
+    return JSONResponse({"detail": TOO_MANY}, 503, headers)

@@ -1,16 +1,18 @@
-"""Applications of Starlette and FastAPI over HTTP: dependencies, health, back-pressure."""
+"""Applications of Starlette, FastAPI and Litestar over HTTP: dependencies, health, back-pressure."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 import httpx
 import pytest
 from fastapi import Depends, FastAPI
+from litestar import Litestar, post
+from litestar.params import JSONBody
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -20,13 +22,15 @@ from aiokwire.broker import Broker
 from aiokwire.producer import Producer
 from aiokwire.protocol import ApiKey
 from aiokwire.web import Services, install
+from aiokwire.web import litestar as for_litestar
 from aiokwire.web.fastapi import KafkaProducer, KafkaServices, service
 
 
 @asynccontextmanager
 async def serving(app: Any) -> AsyncIterator[httpx.AsyncClient]:
     """Run an application with its lifespan, as a server does, and return a client."""
-    async with app.router.lifespan_context(app) as state:
+    lifespan = app.lifespan() if isinstance(app, Litestar) else app.router.lifespan_context(app)
+    async with lifespan as state:
 
         async def with_state(scope: Any, receive: Any, send: Any) -> None:
             await app({**scope, "state": dict(state or {})}, receive, send)
@@ -58,9 +62,29 @@ def fastapi_app(services: Services) -> FastAPI:
     return app
 
 
-async def test_a_fastapi_service_sends_and_reports_its_health(kafka_broker: Broker) -> None:
+@post("/orders", status_code=200)
+async def create_order(data: JSONBody[dict[str, str]], producer: for_litestar.KafkaProducer) -> dict[str, int]:
+    meta = await producer.send("orders", data["item"].encode())
+    return {"offset": meta.offset}
+
+
+@post("/clicks", status_code=202)
+async def accept_click(producer: for_litestar.KafkaProducer, kafka_services: for_litestar.KafkaServices) -> None:
+    assert list(kafka_services) == ["producer"]
+    producer.submit_nowait("orders", bytes(3000))
+
+
+def litestar_app(services: Services) -> Litestar:
+    return Litestar([create_order, accept_click], plugins=[for_litestar.KafkaPlugin(services, retry_after=2)])
+
+
+APPS = pytest.mark.parametrize("new_app", [fastapi_app, litestar_app])
+
+
+@APPS
+async def test_a_service_sends_and_reports_its_health(kafka_broker: Broker, new_app: Callable[[Services], Any]) -> None:
     services = Services(producer=lambda: Producer(kafka_broker.bootstrap_servers))
-    async with serving(fastapi_app(services)) as client:
+    async with serving(new_app(services)) as client:
         assert (await client.post("/orders", json={"item": "book"})).json() == {"offset": 0}
         ready = await client.get("/readyz")
         assert ready.status_code == 200
@@ -74,14 +98,17 @@ async def test_a_fastapi_service_sends_and_reports_its_health(kafka_broker: Brok
         assert dead.status_code == 503
         assert dead.json() == {"alive": False, "failed": {"producer": ["the producer has ended"]}}
     assert services.report().phase == "stopped"
-    async with serving(fastapi_app(services)) as client:
+    async with serving(new_app(services)) as client:
         assert (await client.post("/orders", json={"item": "lamp"})).json() == {"offset": 1}, "it can start again"
 
 
-async def test_a_full_buffer_becomes_503_with_retry_after(kafka_broker: Broker) -> None:
+@APPS
+async def test_a_full_buffer_becomes_503_with_retry_after(
+    kafka_broker: Broker, new_app: Callable[[Services], Any]
+) -> None:
     options: dict[str, Any] = {"buffer_memory": 5024, "max_request_size": 4000, "batch_size": 1024}
     services = Services(producer=lambda: Producer(kafka_broker.bootstrap_servers, **options))
-    async with serving(fastapi_app(services)) as client:
+    async with serving(new_app(services)) as client:
         await services["producer"].partitions_for("orders")
         hold = kafka_broker.faults.on(ApiKey.PRODUCE).hold()
         assert (await client.post("/clicks")).status_code == 202
@@ -106,6 +133,7 @@ async def test_starlette_needs_no_fastapi(kafka_broker: Broker) -> None:
         assert (await client.get("/readyz")).status_code == 200
 
 
-def test_the_module_does_not_import_fastapi() -> None:
-    script = "import sys; sys.modules['fastapi'] = None; import aiokwire.web as web; web.install; web.Services"
+def test_the_module_imports_neither_fastapi_nor_litestar() -> None:
+    missing = "import sys; sys.modules['fastapi'] = sys.modules['litestar'] = None;"
+    script = f"{missing} import aiokwire.web as web; web.install; web.Services"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
