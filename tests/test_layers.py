@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "transforming": {"consumer", "producer"},
     "telemetry": {"consumer", "producer", "worker"},
     "web": {"consumer", "producer"},
+    "outbox": {"cluster", "producer"},
     "worker": {"admin", "cluster", "consumer", "group", "producer", "records", "security", "transforming"},
     "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records", "security"},
     "testing": {"broker", "consumer", "producer", "protocol", "records", "security"},
