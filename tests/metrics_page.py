@@ -11,6 +11,7 @@ from aiokwire.broker import Broker
 from aiokwire.cli.exporter import METRICS as EXPORTER_METRICS
 from aiokwire.consumer import Consumer
 from aiokwire.metrics import DURATION, Metric
+from aiokwire.outbox.health import METRICS as OUTBOX_METRICS
 from aiokwire.producer import Producer
 from aiokwire.telemetry.prometheus import label_of, name_of
 from aiokwire.worker import Worker
@@ -38,7 +39,7 @@ SHARED = (DURATION, *Admin.METRICS)
 PRODUCER = tuple(metric for metric in Producer.METRICS if metric not in SHARED)
 CONSUMER = tuple(metric for metric in Consumer.METRICS if metric not in SHARED)
 WORKER = tuple(metric for metric in Worker.METRICS if metric not in (*SHARED, *PRODUCER, *CONSUMER))
-ALL: tuple[Metric, ...] = (DURATION, *PRODUCER, *CONSUMER, *WORKER, *Admin.METRICS, *Broker.METRICS, *EXPORTER_METRICS)
+ALL: tuple[Metric, ...] = (DURATION, *PRODUCER, *CONSUMER, *WORKER, *Admin.METRICS, *Broker.METRICS, *OUTBOX_METRICS, *EXPORTER_METRICS)
 
 
 def page() -> str:
@@ -50,6 +51,7 @@ def page() -> str:
             *section("Producer", PRODUCER),
             *section("Consumer", CONSUMER),
             *section("Worker", WORKER, "In addition to those of its consumer and producer."),
+            *section("Outbox", OUTBOX_METRICS, "`OutboxRelay`, in addition to those of its producer."),
             *section("Connections", Admin.METRICS, "Every client; without the connection for heartbeats."),
             *section("Broker", Broker.METRICS, "The embedded broker, all of its nodes together."),
             *section("Exporter", EXPORTER_METRICS, "`aiokwire exporter`: every group of a cluster."),

@@ -45,6 +45,7 @@ MAY_IMPORT = {
         "cluster",
         "consumer",
         "net",
+        "outbox",
         "producer",
         "protocol",
         "records",

@@ -20,6 +20,7 @@ VERBS = {
     "produce": ("aiokwire.cli.produce", "Send lines, files or JSON lines to a topic."),
     "consume": ("aiokwire.cli.consume", "Print a topic's records."),
     "run": ("aiokwire.cli.run", "Run a worker, in one process or several."),
+    "outbox": ("aiokwire.cli.outbox", "Send the rows of an outbox table."),
     "dlq": ("aiokwire.cli.dlq", "List, show, replay and drop dead letters."),
     "acls": ("aiokwire.cli.acls", "List, add and remove ACLs: who may do what."),
     "users": ("aiokwire.cli.users", "List, add and remove users that log in with SCRAM."),

@@ -44,6 +44,12 @@ def _driver_errors() -> Iterator[None]:
         raise ConnectionError(f"{type(error).__name__}: {error}") from error
 
 
+def _summary(error: Exception) -> str:
+    """Return an error in one line, without the statement that SQLAlchemy appends."""
+    cause = getattr(error, "orig", None) or error
+    return f"{type(cause).__name__}: {cause}".splitlines()[0]
+
+
 class RelayLoop:
     """The one task of a relay, and what is known of the outbox."""
 
@@ -103,8 +109,9 @@ class RelayLoop:
             except errors as error:
                 if loop_time() - began > MEASURING:
                     backoff.reset()
-                if note(f"{type(error).__name__}: {error}".splitlines()[0]):
-                    logger.warning("outbox %r: %s; retrying", self._name, error)
+                text = _summary(error)
+                if note(text):
+                    logger.warning("outbox %r: %s; its rows wait, retrying", self._name, text)
                 await self._pause(backoff.next())
 
     def _on_kafka_error(self, error: str) -> bool:

@@ -1,0 +1,63 @@
+"""The example applications through restarts and kills: nothing accepted is lost, nothing counts twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from integration.conftest import lacking
+from integration.embedded import EmbeddedProcess
+from integration.kafka import KafkaServer, MissingPrerequisite
+from integration.postgres import PostgresServer
+from integration.web.applications import Clicks, Orders
+
+
+@pytest.fixture
+def database() -> Iterator[PostgresServer]:
+    try:
+        with PostgresServer() as server:
+            yield server
+    except MissingPrerequisite as missing:
+        lacking(str(missing))
+
+
+@pytest.fixture
+def server() -> Iterator[KafkaServer]:
+    broker = EmbeddedProcess()
+    broker.start()
+    yield broker
+    broker.close()
+
+
+async def test_orders_survive_restarts_and_kills_of_service_worker_and_broker(
+    server: KafkaServer, database: PostgresServer, tmp_path: Path
+) -> None:
+    app = Orders(server, tmp_path, database, rate=60)
+    with anyio.fail_after(100):
+        async with app.running():
+            assert await app.restart(app.web[0]) == 0
+            assert await app.restart(app.workers[0]) == 0
+            await app.kill(app.web[1])
+            await app.kill(app.workers[1])
+            report = await app.interrupt_broker()
+            assert "wait to be sent, the oldest for" in report
+            assert await app.finish() == []
+    assert len(app.load.accepted) > 100
+
+
+async def test_clicks_are_counted_once_through_restarts_of_service_worker_and_broker(
+    server: KafkaServer, tmp_path: Path
+) -> None:
+    app = Clicks(server, tmp_path, services=2, rate=60)
+    with anyio.fail_after(100):
+        async with app.running():
+            assert await app.restart(app.web[0]) == 0
+            await app.kill(app.workers[0])
+            report = await app.interrupt_broker()
+            assert "records are retried" in report
+            assert await app.restart(app.web[1]) == 0
+            assert await app.finish() == []
+    assert len(app.load.accepted) > 100
