@@ -34,6 +34,11 @@ def server() -> Iterator[KafkaServer]:
     broker.close()
 
 
+async def until_leading(relay: OutboxRelay) -> None:
+    while not relay.health().is_leader:  # noqa: ASYNC110 - of another task
+        await anyio.sleep(0.01)
+
+
 async def test_a_commit_wakes_the_relay_and_a_second_relay_takes_over(
     server: KafkaServer, database: PostgresServer
 ) -> None:
@@ -45,21 +50,17 @@ async def test_a_commit_wakes_the_relay_and_a_second_relay_takes_over(
     slow = {"poll_interval_ms": 60_000, "linger_ms": 0}
     first = OutboxRelay(outbox, engine, server.bootstrap_servers, **slow)  # type: ignore[arg-type]
     second = OutboxRelay(outbox, engine, server.bootstrap_servers, poll_interval_ms=50)
+    reading = {"bootstrap_servers": server.bootstrap_servers, "auto_offset_reset": "earliest"}
     with anyio.fail_after(50):
-        async with (
-            Consumer("orders", bootstrap_servers=server.bootstrap_servers, auto_offset_reset="earliest") as reader,
-            first,
-        ):
-            while not first.health().is_leader:  # noqa: ASYNC110 - of another task
-                await anyio.sleep(0.01)
+        async with Consumer("orders", **reading) as reader, first:  # type: ignore[arg-type]
+            await until_leading(first)
             async with engine.begin() as connection:
                 uid = await outbox.add(connection, "orders", b"book", b"a")
             record = await anext(aiter(reader))
             assert (record.value, outbox_id(record)) == (b"book", uid)
             async with second:
                 await first.close()
-                while not second.health().is_leader:  # noqa: ASYNC110 - of another task
-                    await anyio.sleep(0.01)
+                await until_leading(second)
                 async with engine.begin() as connection:
                     await outbox.add(connection, "orders", b"lamp", b"a")
                 assert (await anext(aiter(reader))).value == b"lamp"

@@ -74,6 +74,12 @@ class WebProcess(AppProcess):
         options = ["--port", self.url.rpartition(":")[2], "--log-level", "warning", "--timeout-graceful-shutdown", "20"]
         super().__init__(folder, ["uvicorn", "service:app", *options], environment, log)
 
+    async def stop(self) -> int:
+        """Send SIGTERM, which uvicorn raises again when it has closed the application; return 0 in
+        that case."""
+        status = await super().stop()
+        return 0 if status == -signal.SIGTERM else status
+
     async def readiness(self) -> tuple[int, str]:
         """Return status and body of `/readyz`; 0 if nothing responds."""
         try:
@@ -92,6 +98,5 @@ class WebProcess(AppProcess):
                 if found[0] == status:
                     return found[1]
                 await anyio.sleep(0.1)
-        raise TimeoutError(
-            f"/readyz was not {status} within {seconds:.0f} s; last: {found}; {self._log.read_text()[-800:]}"
-        )
+        log = self._log.read_text()[-800:]
+        raise TimeoutError(f"/readyz was not {status} within {seconds:.0f} s; last: {found}; {log}")
