@@ -80,7 +80,11 @@ PRINTED = {
         (r"billed book failure: None",),
     ),
     "dead_letters.md": ((r"b'{\"number\": 7}' b'orders' b'0'", r"b'no customer for order 7' b'paid'"),),
-    "web.md": ((r"\{'offset': 0\}", r"202", r"'ready': True"),),
+    "web.md": (
+        (r"\{'offset': 0\}", r"202", r"'ready': True"),
+        (r"\{'offset': 0\}", r"'ready': True"),
+    ),
+    "outbox.md": ((r"balance 5 32\nbalance 12 32\n",),),
     "security.md": ((r"stored at 0", r"topic 'salaries': TOPIC_AUTHORIZATION_FAILED"),),
 }
 
