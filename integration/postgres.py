@@ -60,7 +60,7 @@ def _user() -> str | None:
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}
-    return "postgres" if "postgres" in names else "nobody"
+    return "postgres" if "postgres" in names else "daemon"
 
 
 class PostgresServer:

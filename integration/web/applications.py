@@ -115,7 +115,8 @@ class Application(ABC):
 
     def _note(self, response: httpx.Response) -> None:
         if response.is_success:
-            self.load.accepted.append(response.json()["id"] if response.content else 0)
+            body = response.json() if response.content else None
+            self.load.accepted.append(body["id"] if body else 0)
         elif response.status_code == 503:
             self.load.refused += 1
         else:
