@@ -255,7 +255,7 @@ class RelayLoop:
         self.blocked = {topic: error for topic, error in self.blocked.items() if self._blocked_until[topic] > now}
 
     async def _mark(self, connection: AsyncConnection) -> None:
-        """Mark what was acknowledged or refused. What fails here is repeated by the next connection."""
+        """Mark what was acknowledged or refused; the next connection repeats what fails here."""
         if self._acknowledged:
             sent_ms = wall_ms() if self._retention_ms else None
             await self._store.finish(connection, self._acknowledged, sent_ms)

@@ -1,4 +1,4 @@
-"""Litestar: a plugin with lifespan, dependencies, health routes and back-pressure. Needs Litestar 2.23.
+"""Litestar 2.23: a plugin with lifespan, dependencies, health routes and back-pressure.
 
 @post("/orders")
 async def create(data: JSONBody[Order], producer: KafkaProducer) -> None:

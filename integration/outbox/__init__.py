@@ -1,1 +1,1 @@
-"""The transactional outbox on PostgreSQL: relays as processes that are killed, with database and broker."""
+"""The transactional outbox on PostgreSQL: relays, database and broker are killed."""

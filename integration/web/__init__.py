@@ -1,1 +1,1 @@
-"""The applications of docs/examples as processes: load over HTTP, restarts and kills, then a check."""
+"""The applications of docs/examples as processes: loaded over HTTP, restarted, killed, checked."""

@@ -1,4 +1,4 @@
-"""The applications of docs/examples under load: what is stored in the end, and the health meanwhile."""
+"""The applications of docs/examples under load: what is stored in the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example applications through restarts and kills: nothing accepted is lost, nothing counts twice."""
+"""The example applications through restarts and kills: nothing is lost or counts twice."""
 
 from __future__ import annotations
 

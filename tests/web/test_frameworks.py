@@ -1,4 +1,4 @@
-"""Applications of Starlette, FastAPI and Litestar over HTTP: dependencies, health, back-pressure."""
+"""Applications of three frameworks over HTTP: dependencies, health, back-pressure."""
 
 from __future__ import annotations
 
