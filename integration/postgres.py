@@ -86,7 +86,18 @@ class PostgresServer:
         user = _user()
         if user is not None:
             shutil.chown(self._home, user)
-        init = [folder / "initdb", "-D", self._home / "data", "-U", "service", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        init = [
+            str(folder / "initdb"),
+            "-D",
+            str(self._home / "data"),
+            "-U",
+            "service",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+        ]
         done = subprocess.run(init, user=user, cwd="/", capture_output=True, text=True, check=False)
         if done.returncode:
             raise ServerFailed(f"initdb: {done.stderr[-800:]}")
@@ -97,7 +108,7 @@ class PostgresServer:
         assert self._home is not None
         options = [f"port={self.port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={self._home}"]
         options += ["max_connections=50", "fsync=off", "shared_buffers=16MB"]
-        command = [programs() / "postgres", "-D", self._home / "data"]
+        command = [str(programs() / "postgres"), "-D", str(self._home / "data")]
         deadline = time.perf_counter() + START_SECONDS
         while True:
             with (self._home / "log").open("ab") as log:
@@ -116,7 +127,7 @@ class PostgresServer:
             time.sleep(0.2)
 
     def _answers(self) -> bool:
-        ask = [programs() / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        ask = [str(programs() / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(ask, check=False).returncode == 0
 
     def kill(self) -> None:

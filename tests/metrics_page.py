@@ -39,7 +39,16 @@ SHARED = (DURATION, *Admin.METRICS)
 PRODUCER = tuple(metric for metric in Producer.METRICS if metric not in SHARED)
 CONSUMER = tuple(metric for metric in Consumer.METRICS if metric not in SHARED)
 WORKER = tuple(metric for metric in Worker.METRICS if metric not in (*SHARED, *PRODUCER, *CONSUMER))
-ALL: tuple[Metric, ...] = (DURATION, *PRODUCER, *CONSUMER, *WORKER, *Admin.METRICS, *Broker.METRICS, *OUTBOX_METRICS, *EXPORTER_METRICS)
+ALL: tuple[Metric, ...] = (
+    DURATION,
+    *PRODUCER,
+    *CONSUMER,
+    *WORKER,
+    *Admin.METRICS,
+    *Broker.METRICS,
+    *OUTBOX_METRICS,
+    *EXPORTER_METRICS,
+)
 
 
 def page() -> str:
