@@ -188,9 +188,11 @@ class RelayLoop:
         await self._keep_house(connection)
         self._unblock()
         rows = await self._store.read(connection, self._batch_rows, self._batch_bytes, list(self.blocked))
+        if not self.blocked:  # else older rows may be among those that were left out
+            self.oldest_ms = rows[0].created_ms if rows else None
+            self.backlog = max(self.backlog, len(rows)) if rows else 0
         if not rows:
             return False
-        self.oldest_ms = rows[0].created_ms if self.oldest_ms is None else self.oldest_ms
         await self._await(connection, await self._submit(rows))
         await self._mark(connection)
         return True
