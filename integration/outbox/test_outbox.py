@@ -16,6 +16,8 @@ from integration.kafka import KafkaServer, MissingPrerequisite
 from integration.outbox.kills import Plan, Run
 from integration.postgres import PostgresServer
 
+pytestmark = pytest.mark.timeout(240)  # a busy machine starts processes slowly
+
 
 @pytest.fixture
 def database() -> Iterator[PostgresServer]:
