@@ -80,7 +80,7 @@ class DelayedRecords:
 
     def _on_time(self) -> None:
         for partition in list(self._queue.partitions.values()):
-            if partition.held:
+            if partition.held and not partition.is_closing:
                 self._queue.admit({partition.tp: self._release(partition)})
                 if not partition.held:
                     self._pauses.resume([partition.tp], _NOT_DUE)

@@ -179,6 +179,8 @@ class WorkQueue:
     def hold(self, partition: AssignedPartition, records: Sequence[RawRecord], since: float) -> None:
         """Keep records of a retry topic that are not due, in place of those that were kept."""
         partition.held, partition.held_since = records, since
+        if records and not partition.is_closing:  # so that the offset of the first one is committed
+            partition.completed.reach(records[0].offset)
 
     def _share_out(self) -> None:
         count = max(1, len(self.partitions))

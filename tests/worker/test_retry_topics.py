@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import re
 from typing import Any
 
@@ -144,6 +145,68 @@ def test_a_jump_of_the_clock_delays_a_record_by_its_delay_at_most(
             with anyio.fail_after(300):
                 await handler.until(2)
         assert expected - 20 <= handler.times("a")[1] < expected + 20
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_record_is_lost_early_or_repeated_while_workers_restart_and_rebalance(seed: int) -> None:
+    async def main(broker: Broker) -> None:
+        rng = random.Random(seed)
+        await broker.create_topic("t.dlq", 1)
+        failures = {str(number): rng.choice((0, 0, 0, 1, 2, 3, 4)) for number in range(60)}
+        handler = Timed(lambda value, attempt: attempt <= failures[value])
+        policy = RetryPolicy(attempts=1, delays=(3, 10, 10))
+        options: dict[str, Any] = {"retry": policy, "order": rng.choice(("partition", "key", "none"))}
+        options["delivery"] = rng.choice(("at-least-once", "exactly-once"))
+        options["group_protocol"] = rng.choice(("classic", "consumer"))
+
+        async def members() -> None:
+            while True:
+                worker = sim_worker(**options)
+                worker.add_handler(handler, "t")
+                async with worker:
+                    await anyio.sleep(rng.uniform(1, 15))
+
+        async with anyio.create_task_group() as group, sim_producer() as producer:
+            for _ in range(2):
+                group.start_soon(members)
+            for value in failures:
+                await producer.send("t", value.encode(), key=value[-1].encode())
+                await anyio.sleep(rng.uniform(0, 0.5))
+            calls = sum(min(count + 1, 4) for count in failures.values())
+            await handler.until(calls)
+            await anyio.sleep(60)  # too many calls, if there are any
+            group.cancel_scope.cancel()
+        assert sorted(handler.finished) == sorted(value for value, count in failures.items() if count < 4)
+        letters = {letter.value: dict(letter.headers) for letter in broker.records("t.dlq") if letter.value}
+        assert sorted(letters) == sorted(value.encode() for value, count in failures.items() if count == 4)
+        assert {headers[LetterHeader.ATTEMPTS] for headers in letters.values()} <= {b"4"}
+        for value, count in failures.items():
+            attempts = [attempt for _, called, attempt, _ in handler.calls if called == value]
+            assert attempts == list(range(1, min(count + 1, 4) + 1))
+            assert len({origin for _, called, _, origin in handler.calls if called == value}) == 1
+            for number, pause in ((1, 3), (2, 10), (3, 10)):
+                times = handler.times(value)
+                assert len(times) <= number or times[number] - times[number - 1] >= pause, "too early"
+
+    simulate(main, seed=seed)
+
+
+def test_a_record_that_waits_is_not_skipped_after_a_restart_with_latest() -> None:
+    async def main(broker: Broker) -> None:
+        handler = Timed(lambda _, attempt: attempt == 1)
+        for seconds in (20, 20, 100):
+            worker = sim_worker(
+                retry=RetryPolicy(attempts=1, delays=(60,)), auto_offset_reset="latest", commit_interval_ms=30_000
+            )
+            worker.add_handler(handler, "t")
+            async with worker:
+                await anyio.sleep(5)
+                if not handler.calls:
+                    await send("a")
+                await anyio.sleep(seconds)
+        assert len(handler.calls) == 2
 
     simulate(main)
 
