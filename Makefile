@@ -92,6 +92,9 @@ chaos: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## kills of broker, workers a
 	$(BIN)/python -m integration.chaos produce --broker 4.3.1 --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos.transactions --broker embedded --seed $(or $(SEED),1)
 	$(BIN)/python -m integration.chaos.transactions --broker 4.3.1 --seed $(or $(SEED),1)
+	for broker in embedded 4.3.1; do for delivery in at-least-once exactly-once at-most-once; do \
+	  $(BIN)/python -m integration.chaos.worker --broker $$broker --delivery $$delivery --seed $(or $(SEED),1) --records $(or $(RECORDS),2_000_000) || exit 1; \
+	done; done
 	$(BIN)/python -m integration.chaos.rolling --broker embedded
 	$(BIN)/python -m integration.chaos.rolling --broker 4.3.1
 	$(BIN)/python -m integration.chaos.rolling --broker embedded --killed

@@ -70,10 +70,12 @@ class Finished:
             for tp, each in progress.items()
         }
 
-    def committed(self, progress: dict[TopicPartition, Progress]) -> None:
-        """Note what was stored."""
+    def committed(
+        self, progress: dict[TopicPartition, Progress], offsets: dict[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        """Note what was stored: `offsets` are those of `progress`."""
         for tp, each in progress.items():
-            self._queue.note_committed(tp, each)
+            self._queue.note_committed(tp, each, offsets[tp])
 
     def shorten(self, group: str) -> bool:
         """Halve the metadata, which the broker found too large; False if there was none."""
@@ -123,8 +125,9 @@ class OffsetCommitter:
     async def _commit(self, progress: dict[TopicPartition, Progress], timeout: float) -> None:
         group = self._consumer.config.group_id or ""
         while True:
+            offsets = self._finished.offsets(progress)
             try:
-                await self._consumer.commit(self._finished.offsets(progress), timeout=timeout)
+                await self._consumer.commit(offsets, timeout=timeout)
             except CommitFailed as error:
                 logger.info("group %r: %s", group, error)  # the new owner continues at the last commit
             except (AuthorizationError, FencedError) as error:
@@ -138,7 +141,7 @@ class OffsetCommitter:
                 level = failure_level(error, logging.WARNING)
                 logger.log(level, "group %r: a commit failed, the next one covers it: %s", group, error)
             else:
-                self._finished.committed(progress)
+                self._finished.committed(progress, offsets)
             return
 
 

@@ -69,7 +69,8 @@ class WorkerListener(RebalanceListener):
             retry = self._retry_topics.find(tp.topic)
             line = self._line_for(tp.topic if retry is None else retry.topic)
             delay = 0.0 if retry is None else retry.delay
-            self._queue.assign(tp, line, completed_of(committed.get(tp)), delay)
+            stored = committed.get(tp)
+            self._queue.assign(tp, line, completed_of(stored), delay, stored)
         self._circuits.assigned(new)
 
     async def _committed(self, partitions: list[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:

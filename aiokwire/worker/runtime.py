@@ -16,6 +16,7 @@ from typing import Final, cast
 import anyio
 
 from aiokwire.clock import loop_time
+from aiokwire.clock import loop_time
 from aiokwire.cluster import Supervisor
 from aiokwire.consumer import Consumer, ConsumerRecord
 from aiokwire.errors import ClosedError, ConfigurationError, KafkaError
@@ -39,6 +40,7 @@ from aiokwire.worker.observed import attempt_of
 from aiokwire.worker.outcomes import RetryPolicy
 from aiokwire.worker.rate_limit import RateLimit, RateLimiter
 from aiokwire.worker.rebalance import CANCEL_TIMEOUT, WorkerListener
+from aiokwire.worker.recovery import RenewableProducer
 from aiokwire.worker.retry_topics import RetryTopics
 from aiokwire.worker.settlement import Settlement
 from aiokwire.worker.transactional import DeadLetterSender, TransactionCommitter
@@ -53,6 +55,9 @@ POLL: Final = 1.0
 # How long (seconds) each step after the handlers may take when the worker stops: the last commit, leaving the group,
 # delivering what was accepted.
 LAST_STEP_TIMEOUT: Final = 5.0
+# And all of them together, with the end of cancelled handlers. Each step has at least a moment.
+LAST_STEPS_TIMEOUT: Final = 17.0
+MOMENT: Final = 0.5
 
 
 class DirectOutlet:
@@ -106,7 +111,11 @@ class Runtime:
         self._lines: dict[Handler, HandlerLine] = {}
         self._is_early = config.guarantee is Guarantee.AT_MOST_ONCE
         self._is_transactional = config.guarantee is Guarantee.EXACTLY_ONCE
-        self._producer: Producer[bytes, bytes] = Producer(config=config.new_producer_config(rng), hooks=hooks, rng=rng)
+        self._producers = RenewableProducer(
+            config.new_producer_config(rng),
+            lambda config: Producer(config=config, hooks=hooks, rng=rng),
+            has_own_id=config.transactional_id is None and config.group_instance_id is None,
+        )
         self.consumer: Consumer[bytes, bytes] = Consumer(config=config.new_consumer_config(), hooks=hooks, rng=rng)
         self.queue = WorkQueue(
             Order.parse(config.order), config.max_in_flight_records, config.max_in_flight_bytes, self._fetch_again
@@ -116,8 +125,9 @@ class Runtime:
         self._delayed = DelayedRecords(self.queue, self._pauses)
         self._circuits = Circuits(config.group, self.queue, self._pauses, events)
         self._limiters: dict[RateLimit, RateLimiter] = {}
-        self._outlet = DirectOutlet(self._producer, self._retry_topics, holds_outputs=self._is_transactional)
-        self._dead_letters = self._letters_through(self._producer)
+        producer = self._producers.current
+        self._outlet = DirectOutlet(producer, self._retry_topics, holds_outputs=self._is_transactional)
+        self._dead_letters = self._letters_through(producer)
         self._timer = RetryTimer(self.queue)
         self._committer = self._new_committer(rng)
         self._settlement = Settlement(
@@ -138,6 +148,7 @@ class Runtime:
         self._draining = anyio.CancelScope()
         self._has_retry_topics = any(self._policy(handler).delays for handler in handlers)
         self._is_hurried = False
+        self._close_by = math.inf  # on the loop's clock
         self._ending = anyio.Lock()
         self._has_left = False
         self._has_tasks = False
@@ -148,7 +159,7 @@ class Runtime:
         finished = Finished(self.consumer, self.queue, config.offset_metadata_max_bytes)
         if self._is_transactional:
             return TransactionCommitter(
-                self._producer, self.consumer, finished, self.queue, config.commit_interval, rng, self.fail
+                self._producers, self.consumer, finished, self.queue, config.commit_interval, rng, self.fail
             )
         kind = EarlyCommitter if self._is_early else OffsetCommitter
         return kind(self.consumer, finished, self.queue, config.commit_interval, self.fail)
@@ -207,7 +218,8 @@ class Runtime:
             active=active,
             concurrency=len(self._workers),
         )
-        return own + self._circuits.samples(labels) + self.consumer.metrics() + self._producer.metrics()
+        clients = self.consumer.metrics() + self._producers.current.metrics()
+        return own + self._circuits.samples(labels) + clients
 
     def health(self) -> WorkerHealth:
         """Return the state of the worker and its clients; on the loop."""
@@ -215,7 +227,7 @@ class Runtime:
         partitions = self._progress.look(loop_time(), self.queue.partitions.values(), self._workers, put_off)
         return WorkerHealth(
             self.consumer.health(),
-            self._producer.health(),
+            self._producers.current.health(),
             partitions,
             retries=len(put_off),
             running=sum(one.item is not None for one in self._workers),
@@ -230,7 +242,7 @@ class Runtime:
         Raises: as `Producer.start`, `Consumer.start`.
         """
         try:
-            await self._producer.start()
+            await self._producers.current.start()
             await self._subscribe()
             await self._supervisor.start()
             self._has_tasks = True
@@ -335,7 +347,9 @@ class Runtime:
                     tp,
                     records[0].offset,
                 )
-                self.queue.assign(tp, partition.handler_line, CompletedOffsets(), partition.delay)
+                self.queue.assign(
+                    tp, partition.handler_line, CompletedOffsets(), partition.delay, partition.stored
+                )
         if self._has_retry_topics:
             groups = self._delayed.due(groups)
         self.queue.admit(groups)
@@ -394,9 +408,9 @@ class Runtime:
                 return
             await self._drain(0.0 if self._is_hurried else timeout)
             partitions = list(self.queue.partitions)
-            await self._committer.commit(partitions, LAST_STEP_TIMEOUT)
+            await self._committer.commit(partitions, self._left())
             self.queue.remove(partitions)
-            await self.consumer.close(LAST_STEP_TIMEOUT)
+            await self.consumer.close(self._left())
             self._has_left = True
             self.stopped.set()
 
@@ -406,6 +420,7 @@ class Runtime:
         is_settled = False
         with anyio.CancelScope() as self._draining:
             is_settled = await self.queue.settle(partitions, timeout)
+        self._close_by = loop_time() + LAST_STEPS_TIMEOUT
         if is_settled:
             return
         cancelled = self._executors.interrupt(partitions)
@@ -426,15 +441,19 @@ class Runtime:
         self._circuits.close()
         for limiter in self._limiters.values():
             limiter.close()
-        await self.consumer.close(LAST_STEP_TIMEOUT)
+        await self.consumer.close(self._left())
         self._supervisor.stop()
         if self._has_tasks:
-            with anyio.move_on_after(LAST_STEP_TIMEOUT):  # a transaction may wait for its coordinator
+            with anyio.move_on_after(self._left()):  # a transaction may wait for its coordinator
                 await self._supervisor.wait()
-        await self._producer.close(LAST_STEP_TIMEOUT)
+        await self._producers.current.close(self._left())
         if self._has_tasks:
             await self._supervisor.wait()
         self.stopped.set()
+
+    def _left(self) -> float:
+        """Return how many seconds the next step may take."""
+        return min(LAST_STEP_TIMEOUT, max(MOMENT, self._close_by - loop_time()))
 
     def _on_end(self, failure: BaseException | None) -> None:
         if failure is not None and self.failure is None:

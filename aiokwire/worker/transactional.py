@@ -31,8 +31,8 @@ from aiokwire.producer import Delivery, Producer, Transaction
 from aiokwire.transforming import is_worth_repeating
 from aiokwire.types import Headers, RecordMetadata, TopicPartition
 from aiokwire.worker.committer import Fatal, Finished
-from aiokwire.worker.completed_offsets import Progress
 from aiokwire.worker.context import Output
+from aiokwire.worker.recovery import RenewableProducer, SentOffsets, committed_now, reads_decided, was_committed
 from aiokwire.worker.work_queue import InFlightRecord, WorkQueue
 
 logger = logging.getLogger("aiokwire.worker")
@@ -55,7 +55,7 @@ class TransactionCommitter:
 
     def __init__(
         self,
-        producer: Producer[bytes, bytes],
+        producers: RenewableProducer,
         consumer: Consumer[bytes, bytes],
         finished: Finished,
         queue: WorkQueue,
@@ -64,13 +64,14 @@ class TransactionCommitter:
         on_fatal: Fatal,
     ) -> None:
         """`interval`: seconds for which a transaction collects completed records."""
-        self._producer = producer
+        self._producers = producers
         self._consumer = consumer
         self._finished = finished
         self._queue = queue
         self._interval = interval
         self._on_fatal = on_fatal
-        self._backoff = producer.config.new_backoff(rng)
+        self._backoff = producers.current.config.new_backoff(rng)
+        self._sent = SentOffsets()  # by the present transaction
         self._published: list[Published] = []  # in the open transaction, or for the next one
         self._outputs = 0  # in the open transaction
         self._is_open = False
@@ -92,7 +93,7 @@ class TransactionCommitter:
             sent = 0
             try:
                 for output in outputs:
-                    await _submit(self._producer, output)
+                    await _submit(self._producers.current, output)
                     sent += 1
             except BaseException as error:
                 if isinstance(error, KafkaError) and not isinstance(error, _REFUSED):
@@ -104,14 +105,31 @@ class TransactionCommitter:
             self._keep(item.tp, outputs)
 
     async def send(self, item: InFlightRecord, output: Output) -> RecordMetadata:
-        """Add a single record, and wait for its acknowledgement.
+        """Add a single record, and wait for its acknowledgement, in the next transaction if this
+        one is aborted.
 
         Raises: KafkaError: it was refused.
         """
-        async with self._adding():
-            metadata = await (await _submit(self._producer, output))
-            self._keep(item.tp, [output])
-            return metadata
+        while True:
+            async with self._adding():
+                try:
+                    metadata = await (await _submit(self._producers.current, output))
+                except KafkaError as error:
+                    if not is_worth_repeating(error):
+                        raise
+                    self._end_early(str(error))
+                except BaseException:  # it may be delivered, but its offset is not finished
+                    self._end_early(f"{item.tp} at offset {item.record.offset} was given up")
+                    raise
+                else:
+                    self._keep(item.tp, [output])
+                    return metadata
+
+    def _end_early(self, why: str) -> None:
+        """Add nothing more to the open transaction, which has to be aborted."""
+        self._must_abort = why
+        self._due.set()
+        self._close()
 
     def _keep(self, tp: TopicPartition, outputs: list[Output]) -> None:
         self._published.append(Published(tp, outputs))
@@ -174,27 +192,32 @@ class TransactionCommitter:
 
     async def _run_transaction(self) -> None:
         """Run one transaction; one that is aborted is repeated by the next call."""
-        transaction = self._producer.transaction()
+        transaction = self._producers.current.transaction()
+        self._sent = SentOffsets()
         try:
             async with transaction:
-                progress = await self._collect(transaction)
+                await self._collect(transaction)
         except (FencedError, TransactionFailed) as error:
-            await self._fail(error)
+            await self._recover(error)
         except KafkaError as error:
             self._requests += self._covered
             await self._after_abort(transaction.failure or error)
         else:
-            self._backoff.reset()
-            self._published.clear()
-            self._finished.committed(progress)
-            for request in self._covered:
-                request.set()
+            self._after_commit()
         finally:
             self._covered = []
             self._close()
 
-    async def _collect(self, transaction: Transaction) -> dict[TopicPartition, Progress]:
-        """Fill a transaction until it is to be committed; return the progress in it.
+    def _after_commit(self) -> None:
+        self._backoff.reset()
+        self._producers.succeeded()
+        self._published.clear()
+        self._finished.committed(*self._sent.still_held(self._queue.partitions))
+        for request in self._covered:
+            request.set()
+
+    async def _collect(self, transaction: Transaction) -> None:
+        """Fill a transaction until it is to be committed.
 
         Raises: TransactionAborted: it cannot be committed.
         """
@@ -202,7 +225,7 @@ class TransactionCommitter:
         self._outputs = 0
         for published in list(self._published):  # of one that was aborted
             for output in published.outputs:
-                await _submit(self._producer, output)
+                await _submit(self._producers.current, output)
         self._open()
         with anyio.move_on_after(self._interval):
             await self._due.wait()
@@ -215,10 +238,11 @@ class TransactionCommitter:
         self._covered, self._requests = self._requests, []
         progress = self._finished.uncommitted(self._queue.partitions)
         if progress:
-            await transaction.send_offsets(self._finished.offsets(progress), self._consumer.group_metadata())
+            held = {tp: self._queue.partitions[tp] for tp in progress}
+            self._sent = SentOffsets(progress, self._finished.offsets(progress), held)
+            await transaction.send_offsets(self._sent.offsets, self._consumer.group_metadata())
         if self._must_abort:  # a partition was given up meanwhile
             raise TransactionAborted(self._must_abort)
-        return progress
 
     def _open(self) -> None:
         self._due = anyio.Event()
@@ -245,12 +269,41 @@ class TransactionCommitter:
         if self._backoff.is_worth_logging:
             logger.warning(
                 "transactional id %r: a transaction was aborted, its records are sent again in %.3f s: %s",
-                self._producer.config.transactional_id,
+                self._producers.current.config.transactional_id,
                 pause,
                 error,
             )
         await anyio.sleep(pause)
         self._wanted.set()
+
+    # --- a producer that cannot continue ------------------------------------------------------------------------------
+
+    async def _recover(self, error: KafkaError) -> None:
+        """Continue with a new producer, which ends the transaction; stop the worker if that is
+        impossible."""
+        if not self._producers.may_renew(error) or not reads_decided(self._consumer):
+            await self._fail(error)
+        name = self._producers.current.config.transactional_id
+        logger.warning("transactional id %r: continuing with a new producer: %s", name, error)
+        try:
+            await self._producers.renew(self._backoff)
+            is_committed = await self._is_committed()
+        except KafkaError as refusal:
+            await self._fail(refusal)
+        if is_committed is None and self._published:
+            await self._fail(error)
+        logger.info("transactional id %r: the last transaction was %scommitted", name, "" if is_committed else "not ")
+        if is_committed:
+            self._after_commit()
+        else:
+            self._requests += self._covered
+            self._wanted.set()
+
+    async def _is_committed(self) -> bool | None:
+        """Return whether the present transaction was committed; None: that cannot be told."""
+        sent = self._sent
+        now = await committed_now(self._consumer, sent.held_in(self._queue.partitions), self._backoff)
+        return was_committed(sent.before, sent.offsets, {tp: now[tp] for tp in sent.held_in(self._queue.partitions)})
 
     async def _fail(self, error: KafkaError) -> NoReturn:
         """Stop the worker; wait until this task is cancelled."""
@@ -258,7 +311,7 @@ class TransactionCommitter:
         self._opened.set()
         for request in (*self._requests, *self._covered):
             request.set()
-        self._on_fatal(_fatal(self._producer, error))
+        self._on_fatal(_fatal(self._producers.current, error))
         while True:
             await anyio.sleep_forever()
 

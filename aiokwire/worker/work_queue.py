@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import anyio
 
 from aiokwire.consumer import ConsumerRecord
-from aiokwire.types import Order, TopicPartition
+from aiokwire.types import OffsetAndMetadata, Order, TopicPartition
 from aiokwire.worker.circuit_breaker import Circuit
 from aiokwire.worker.completed_offsets import CompletedOffsets, Progress
 from aiokwire.worker.handlers import Handler
@@ -63,18 +63,25 @@ class AssignedPartition:
         "is_closing",
         "is_full",
         "running",
+        "stored",
         "tp",
     )
 
     def __init__(
-        self, tp: TopicPartition, handler_line: HandlerLine, completed: CompletedOffsets, delay: float
+        self,
+        tp: TopicPartition,
+        handler_line: HandlerLine,
+        completed: CompletedOffsets,
+        delay: float,
+        stored: OffsetAndMetadata | None,
     ) -> None:
         """`delay`: seconds for which records of a retry topic wait; 0: it is not of one."""
         self.tp = tp
         self.delay = delay
         self.handler_line = handler_line
         self.completed = completed
-        self.committed: Progress | None = None  # stored last
+        self.committed: Progress | None = None  # by this worker, last
+        self.stored = stored  # at the group's coordinator
         self.in_flight = 0
         self.bytes = 0  # of the records in flight
         self.running = 0  # handlers, and handled records that wait for deliveries
@@ -133,11 +140,18 @@ class WorkQueue:
 
     # --- partitions ---------------------------------------------------------------------------------------------------
 
-    def assign(self, tp: TopicPartition, line: HandlerLine, completed: CompletedOffsets, delay: float = 0.0) -> None:
+    def assign(
+        self,
+        tp: TopicPartition,
+        line: HandlerLine,
+        completed: CompletedOffsets,
+        delay: float = 0.0,
+        stored: OffsetAndMetadata | None = None,
+    ) -> None:
         """Add a partition, or start again with one whose log was recreated. `delay`: see
-        `AssignedPartition`."""
+        `AssignedPartition`; `stored`: what the group has committed of it."""
         self.remove([tp])
-        self.partitions[tp] = AssignedPartition(tp, line, completed, delay)
+        self.partitions[tp] = AssignedPartition(tp, line, completed, delay, stored)
         self._share_out()
 
     def close_partitions(self, partitions: Collection[TopicPartition], *, finish_queued: bool) -> None:
@@ -170,11 +184,12 @@ class WorkQueue:
                 self._full -= partition.is_full
         self._share_out()
 
-    def note_committed(self, tp: TopicPartition, progress: Progress) -> None:
+    def note_committed(self, tp: TopicPartition, progress: Progress, stored: OffsetAndMetadata) -> None:
         """Note what the group's coordinator has stored of a partition."""
         partition = self.partitions.get(tp)
         if partition is not None:
             partition.committed = progress
+            partition.stored = stored
 
     def hold(self, partition: AssignedPartition, records: Sequence[RawRecord], since: float) -> None:
         """Keep records of a retry topic that are not due, in place of those that were kept."""

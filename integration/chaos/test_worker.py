@@ -9,7 +9,7 @@ from integration.conftest import BrokerUnderTest
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once", "at-most-once"])
 async def test_worker_processes_handle_each_record_in_key_order(delivery: str, modern_broker: BrokerUnderTest) -> None:
     plan = Plan(
         records=30_000,
@@ -18,8 +18,7 @@ async def test_worker_processes_handle_each_record_in_key_order(delivery: str, m
         protocol="consumer" if delivery == "exactly-once" else "classic",
         restarts=1,
         kills=1,
-        # With exactly-once a worker stops when the outcome of a transaction is unknown; a supervisor restarts it.
-        broker_faults=0 if delivery == "exactly-once" else 1,
+        broker_faults=1,
     )
     outcome = await run(modern_broker.may_be_killed, plan)
     assert outcome.wrong == []

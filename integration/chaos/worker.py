@@ -3,7 +3,8 @@
 `python -m integration.chaos.worker` runs at full size; `test_worker.py` is a small run. It exits
 with status 1 if a record was not handled, if two records of a key overlapped or changed places, if
 a finished record was handled again without a reason, or if dead letters are not complete; with
-`--delivery exactly-once` if an effect is missing or occurs twice.
+`--delivery exactly-once` if an effect is missing or occurs twice; with `at-most-once` if a record
+was handled twice, or more were lost than the processes held at kills and outages.
 """
 
 from __future__ import annotations
@@ -38,10 +39,19 @@ from aiokwire.cluster import LATEST
 from integration.chaos import diagnosis
 from integration.chaos.faults import Fault, Kind, inflict
 from integration.chaos.rolling import SOON_BROKER
-from integration.chaos.worker_process import EVENT, EXACTLY_ONCE, Event, Job, is_rejected
+from integration.chaos.worker_process import (
+    AT_MOST_ONCE,
+    AT_MOST_ONCE_RECORDS,
+    EVENT,
+    EXACTLY_ONCE,
+    Event,
+    Job,
+    is_rejected,
+)
 from integration.embedded import at_full_speed
 from integration.kafka import KafkaServer
 
+AT_LEAST_ONCE: Final = "at-least-once"
 PARTITIONS: Final = 12
 PROCESSES: Final = 3
 # A record that finished this long (seconds) before its process was killed, or its broker was away, may be handled
@@ -60,7 +70,7 @@ class Plan:
 
     records: int = 2_000_000
     keys: int = 10_000
-    delivery: str = "at-least-once"
+    delivery: str = AT_LEAST_ONCE
     protocol: str = "classic"
     restarts: int = 6
     kills: int = 6
@@ -84,6 +94,7 @@ class Outcome:
     seconds: float = 0.0
     again: int = 0  # finished records that were handled again, with a reason
     unfinished: int = 0  # attempts that were cut off
+    lost: int = 0  # with at-most-once
     dead_letters: int = 0
     stalls: int = 0  # times without progress for `STALLED` seconds
     wrong: list[str] = dataclasses.field(default_factory=list)
@@ -92,7 +103,7 @@ class Outcome:
         return (
             f"{self.records:,} records in {self.seconds:.1f} s; {self.unfinished:,} attempts cut off, {self.again:,} "
             f"finished records handled again, all of them not committed before a kill or an outage; "
-            f"{self.dead_letters:,} dead letters"
+            f"{self.dead_letters:,} dead letters; {self.lost:,} records lost"
         )
 
 
@@ -280,6 +291,8 @@ class Run:
         await self._check_dead_letters(rejected)
         if self._plan.delivery == EXACTLY_ONCE:
             await self._check_effects(rejected)
+        elif self._plan.delivery == AT_MOST_ONCE:
+            self._check_losses()
         else:
             self._check_journals()
 
@@ -288,11 +301,13 @@ class Run:
         async for record in self._records_of(f"{self._source}.dlq"):
             found[int(record[1])] += 1
         self.outcome.dead_letters = len(found)
-        if found.keys() != rejected:
+        if found.keys() != rejected and self._plan.delivery != AT_MOST_ONCE:
             self.outcome.wrong.append(
                 f"dead letters: {len(rejected - found.keys())} are missing, {len(found.keys() - rejected)} unexpected"
             )
-        if self._plan.delivery == EXACTLY_ONCE and found.total() != len(found):
+        if found.keys() - rejected:
+            self.outcome.wrong.append(f"{len(found.keys() - rejected)} dead letters of records that were not rejected")
+        if self._plan.delivery != AT_LEAST_ONCE and found.total() != len(found):
             self.outcome.wrong.append(f"{found.total() - len(found)} dead letters occur twice")
 
     async def _check_effects(self, rejected: set[int]) -> None:
@@ -366,6 +381,20 @@ class Run:
                     outcome.again += 1
                 elif len(outcome.wrong) < 10:
                     outcome.wrong.append(f"record {number} finished, and was handled again without a reason")
+
+    def _check_losses(self) -> None:
+        """Check at-most-once: no record is handled twice, and only kills and outages lose some."""
+        started: Counter[int] = Counter()
+        for process in self._all:
+            for _, number, event in EVENT.iter_unpack(_whole(process.journal.read_bytes())):
+                started[number] += event == Event.STARTED
+        twice = sum(1 for count in started.values() if count > 1)
+        if twice:
+            self.outcome.wrong.append(f"{twice} records were handled twice")
+        self.outcome.lost = self._plan.records - len(started)
+        accidents = self._plan.kills + PROCESSES * self._plan.broker_faults
+        if self.outcome.lost > accidents * 2 * AT_MOST_ONCE_RECORDS:
+            self.outcome.wrong.append(f"{self.outcome.lost:,} records were lost by {accidents} kills and losses")
 
     def _may_repeat(self, at: float, process: Process) -> bool:
         """Whether what finished at this time may not have been committed."""

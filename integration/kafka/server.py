@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self
 from integration.kafka.fetch import MissingPrerequisite, java, libs
 from integration.kafka.metadata import ask
 
-_START_SECONDS = 90.0
+_START_SECONDS = 240.0
 _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.05
 _KRAFT_FROM = 4  # releases from here on run without ZooKeeper
