@@ -116,8 +116,8 @@ async def committed_now(
 
 
 def was_committed(before: Offsets, sent: Offsets, now: Offsets) -> bool | None:
-    """Return whether a transaction with these offsets was committed; None if that cannot be told,
-    because it changed none of the offsets.
+    """Return whether a transaction with these offsets was committed; None if it changed none of
+    them, so that they do not show it.
 
     `now` has the partitions that no other member can have had since `before`.
     """

@@ -16,7 +16,6 @@ from typing import Final, cast
 import anyio
 
 from aiokwire.clock import loop_time
-from aiokwire.clock import loop_time
 from aiokwire.cluster import Supervisor
 from aiokwire.consumer import Consumer, ConsumerRecord
 from aiokwire.errors import ClosedError, ConfigurationError, KafkaError
@@ -299,7 +298,7 @@ class Runtime:
             if name in topics:
                 raise ConfigurationError(f"topic {name} has a handler and is a retry topic: pass another retry_topic")
             try:
-                await self._producer.partitions_for(name)
+                await self._producers.current.partitions_for(name)
             except KafkaError as error:
                 raise KafkaError(
                     f"group {self._config.group!r} cannot use the retry topic {name!r}: {error}. Create it (with the "
@@ -347,9 +346,7 @@ class Runtime:
                     tp,
                     records[0].offset,
                 )
-                self.queue.assign(
-                    tp, partition.handler_line, CompletedOffsets(), partition.delay, partition.stored
-                )
+                self.queue.assign(tp, partition.handler_line, CompletedOffsets(), partition.delay, partition.stored)
         if self._has_retry_topics:
             groups = self._delayed.due(groups)
         self.queue.admit(groups)

@@ -300,7 +300,7 @@ class TransactionCommitter:
             self._wanted.set()
 
     async def _is_committed(self) -> bool | None:
-        """Return whether the present transaction was committed; None: that cannot be told."""
+        """Return whether the present transaction was committed; None: the offsets do not show it."""
         sent = self._sent
         now = await committed_now(self._consumer, sent.held_in(self._queue.partitions), self._backoff)
         return was_committed(sent.before, sent.offsets, {tp: now[tp] for tp in sent.held_in(self._queue.partitions)})
