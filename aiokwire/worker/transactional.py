@@ -300,8 +300,10 @@ class TransactionCommitter:
             self._wanted.set()
 
     async def _is_committed(self) -> bool | None:
-        """Return whether the present transaction was committed; None: the offsets do not show it."""
+        """Return whether this transaction was committed; None: its offsets do not show it."""
         sent = self._sent
+        if not sent.offsets:  # its commit was not requested
+            return False
         now = await committed_now(self._consumer, sent.held_in(self._queue.partitions), self._backoff)
         return was_committed(sent.before, sent.offsets, {tp: now[tp] for tp in sent.held_in(self._queue.partitions)})
 

@@ -7,9 +7,18 @@ from typing import Any
 import anyio
 import pytest
 
-from aiokwire import Context, DeadLetter, KafkaError, OffsetAndMetadata, TopicPartition, Worker
+from aiokwire import (
+    Context,
+    DeadLetter,
+    KafkaError,
+    OffsetAndMetadata,
+    Producer,
+    TopicPartition,
+    Worker,
+)
 from aiokwire.broker import Broker
 from aiokwire.clock import loop_time
+from aiokwire.producer import ProducerRecord
 from aiokwire.testing import ApiKey, ErrorCode
 from aiokwire.worker import runtime
 from aiokwire.worker.recovery import was_committed
@@ -76,6 +85,24 @@ async def test_a_worker_continues_exactly_after_a_commit_without_a_response(
         await until_committed(kafka_broker, 3)
     assert sorted(handled.started) == ["1", "2", "3"]
     assert sorted(await visible(kafka_broker, "invoices")) == ["1", "2", "3"]
+
+
+async def test_a_worker_continues_after_an_abort_without_a_response(kafka_broker: Broker) -> None:
+    """Regression: the worker stopped when a transaction ended before its offsets were known."""
+    worker, handled = new_invoicer(kafka_broker, commit_interval_ms=200)
+    handled.fail("1", DeadLetter("rejected"))
+    kafka_broker.faults.on(ApiKey.PRODUCE, topic="orders.dlq").error(ErrorCode.INVALID_PRODUCER_EPOCH)
+    lost = kafka_broker.faults.on(ApiKey.END_TXN, times=None).drop()
+    async with worker:
+        again = kafka_broker.faults.on(ApiKey.INIT_PRODUCER_ID, when=is_transactional).observe()
+        async with Producer(kafka_broker.bootstrap_servers) as producer:
+            await producer.send_many("orders", [ProducerRecord(value, None, 0) for value in (b"2", b"1")])
+        await again.hit(timeout=30)
+        lost.remove()
+        await until_committed(kafka_broker, 2)
+    assert sorted(handled.started) == ["1", "2"]
+    assert await visible(kafka_broker, "invoices") == ["2"]
+    assert await visible(kafka_broker, "orders.dlq") == ["1"]
 
 
 async def test_a_worker_waits_for_its_coordinator_after_a_commit_without_a_response(kafka_broker: Broker) -> None:
