@@ -26,6 +26,16 @@ def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
     return time.monotonic if is_usual else loop.time  # noqa: TID251 - what the loop calls itself
 
 
+def background_pause(seconds: float) -> float:
+    """Return the pause between two rounds of periodic work that nothing waits for.
+
+    A loop that simulates time may make it longer by a method of this name: jumps over hours would
+    else be spent on such work.
+    """
+    longer = getattr(asyncio.get_running_loop(), "background_pause", None)
+    return seconds if longer is None else float(longer(seconds))
+
+
 def wall_ms() -> int:
     """Return milliseconds since the epoch, by the running loop's wall clock if it has one."""
     try:

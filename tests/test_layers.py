@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "outbox": {"cluster", "producer"},
     "worker": {"admin", "cluster", "consumer", "group", "producer", "records", "security", "transforming"},
     "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records", "security"},
-    "testing": {"broker", "consumer", "producer", "protocol", "records", "security"},
+    "testing": {"broker", "consumer", "producer", "protocol", "records", "security", "worker"},
     "cli": {
         "admin",
         "broker",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Final, Self, Unpack
@@ -29,11 +29,11 @@ from aiokwire.broker.options import BrokerOptions
 from aiokwire.broker.security.listeners import Listener, check_names, listeners_of
 from aiokwire.broker.server import Listeners
 from aiokwire.broker.state import BrokerState
-from aiokwire.broker.topics import Topic, name_fault
+from aiokwire.broker.topics import Partition, Topic, name_fault
 from aiokwire.config import require_bool, require_int
 from aiokwire.errors import BrokerClosed, ConfigurationError, InvalidArgument, RequestTimedOut
 from aiokwire.metrics import Metric, Sample
-from aiokwire.records import Record, read_batches
+from aiokwire.records import Record, read_batches, select_visible
 from aiokwire.security import Secret
 from aiokwire.threads import run_in_thread
 
@@ -376,25 +376,29 @@ class Broker:
             raise InvalidArgument("this Broker keeps no journal: create it with Broker(journal=1000)")
         return self._interceptor.journal
 
-    def records(self, topic: str, partition: int | None = None) -> list[Record]:
+    def records(self, topic: str, partition: int | None = None, *, committed: bool = False) -> list[Record]:
         """Return the records of a small topic, or of one of its partitions, without a client.
+
+        `committed` leaves out those of transactions that are open or were aborted.
 
         Raises: BrokerError: the topic or partition does not exist.
         """
-        found: list[Record] = []
         if partition is not None:
             partitions = [self.state.partition(topic, partition)]
         else:
             partitions = self.state.topics.require(topic).partitions
-        for one in partitions:
-            offset = one.log.log_start_offset
-            while offset < one.log.end_offset:
-                data = one.log.read(offset, READ_AT_ONCE, min_one=True).data
-                for batch in read_batches(data, topic, one.index):
-                    if not batch.is_control:
-                        found += batch.records(offset)
-                    offset = batch.next_offset
-        return found
+        return [record for one in partitions for record in self._records_of(topic, one, committed=committed)]
+
+    def _records_of(self, topic: str, partition: Partition, *, committed: bool) -> Iterator[Record]:
+        log = partition.log
+        offset, end = log.log_start_offset, log.last_stable_offset if committed else log.end_offset
+        while offset < end:
+            batches = read_batches(log.read(offset, READ_AT_ONCE, min_one=True, upto=end).data, topic, partition.index)
+            aborted = [one[:2] for one in log.aborted_transactions(offset, end)] if committed else None
+            visible = select_visible(batches, offset, aborted)
+            for batch, _ in visible.batches:
+                yield from batch.records(offset)
+            offset = visible.end
 
     async def wait_for_records(self, topic: str, count: int, *, timeout: float = 10.0) -> list[Record]:
         """Wait until a topic (it need not exist yet) has at least `count` records; return them.

@@ -14,7 +14,7 @@ import anyio.lowlevel
 
 from aiokwire.broker.server import Listeners
 from aiokwire.broker.state import BrokerState, run_work
-from aiokwire.clock import loop_time, wall_ms
+from aiokwire.clock import background_pause, loop_time, wall_ms
 from aiokwire.errors import StorageError
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Maintenance:
         """Run each chore when it is due, until cancelled."""
         due = [loop_time() + interval for interval, _ in self._chores]
         while True:
-            await anyio.sleep(BEAT)
+            await anyio.sleep(background_pause(BEAT))
             for index, (interval, chore) in enumerate(self._chores):
                 if loop_time() >= due[index]:
                     await self._do(chore)

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import anyio
 import anyio.lowlevel
 
-from aiokwire.clock import loop_time
+from aiokwire.clock import background_pause, loop_time
 from aiokwire.consumer.events import ConsumerEvent, PartitionResumed, PartitionStalled
 from aiokwire.consumer.health import (
     ConsumerHealth,
@@ -54,7 +54,7 @@ class StallMonitor:
 
     async def run(self) -> None:
         """Check periodically until cancelled, which ends the consumer and its events."""
-        pause = min(max(self._stalled_after / 10, SHORTEST_PAUSE), LONGEST_PAUSE)
+        pause = background_pause(min(max(self._stalled_after / 10, SHORTEST_PAUSE), LONGEST_PAUSE))
         try:
             while True:
                 await anyio.sleep(pause)

@@ -13,7 +13,7 @@ from typing import Final
 
 import anyio
 
-from aiokwire.clock import loop_time
+from aiokwire.clock import background_pause, loop_time
 from aiokwire.cluster import Client
 from aiokwire.errors import AuthenticationFailed, BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.group.coordinator_client import MOVED, CoordinatorClient
@@ -162,7 +162,7 @@ class HeartbeatScheduler:
                 remaining = min(remaining, self._backoff.next())
             elif self._interval is not None:
                 self._schedule()
-            with anyio.move_on_after(min(remaining, CHECK_INTERVAL, interval)):
+            with anyio.move_on_after(min(remaining, background_pause(CHECK_INTERVAL), interval)):
                 await self._changed.wait()
 
     async def _find_coordinator(self) -> bool:

@@ -28,7 +28,18 @@ if TYPE_CHECKING:
     from aiokwire.error_codes import ErrorCode as ErrorCode
     from aiokwire.protocol import ApiKey as ApiKey
     from aiokwire.testing.secure import SecureBroker as SecureBroker, ThreadedSecureBroker as ThreadedSecureBroker
+    from aiokwire.testing.recording import (
+        Call as Call,
+        Outcome as Outcome,
+        Result as Result,
+        SentDeadLetter as SentDeadLetter,
+    )
     from aiokwire.testing.threaded import ThreadedBroker as ThreadedBroker
+    from aiokwire.testing.virtual_time import (
+        VirtualTimeLoop as VirtualTimeLoop,
+        run_in_virtual_time as run_in_virtual_time,
+    )
+    from aiokwire.testing.workers import WorkerTest as WorkerTest
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         globals(),
@@ -37,6 +48,9 @@ else:
             "error_codes": "ErrorCode",
             "protocol": "ApiKey",
             "testing.secure": "SecureBroker ThreadedSecureBroker",
+            "testing.recording": "Call Outcome Result SentDeadLetter",
             "testing.threaded": "ThreadedBroker",
+            "testing.virtual_time": "VirtualTimeLoop run_in_virtual_time",
+            "testing.workers": "WorkerTest",
         },
     )

@@ -10,7 +10,7 @@ import contextlib
 import inspect
 import itertools
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from aiokwire.consumer import Consumer
     from aiokwire.producer import Producer
     from aiokwire.testing.threaded import ThreadedBroker
+    from aiokwire.testing.workers import WorkerTest
 
 JOURNAL = 1000  # requests that a fixture's broker keeps
 _topic_numbers = itertools.count(1)
@@ -138,6 +139,46 @@ def kafka_topic(request: pytest.FixtureRequest, kafka_session_broker: ThreadedBr
     kafka_session_broker.create_topic(name, 1)
     yield name
     kafka_session_broker.delete_topic(name)
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kafka_worker() -> Callable[..., WorkerTest]:
+    """Test workers against a broker of their own: `async with kafka_worker(worker) as test`.
+
+    With pytest-asyncio 1.4 the async tests that use it run in virtual time.
+    """
+    from aiokwire.testing.workers import WorkerTest
+
+    return WorkerTest
+
+
+class _VirtualTime:
+    """Has pytest-asyncio run a test on a loop with virtual time."""
+
+    @pytest.hookimpl(tryfirst=True, optionalhook=True)
+    def pytest_asyncio_loop_factories(self) -> dict[str, Callable[[], Any]]:
+        def new_loop() -> Any:
+            from aiokwire.testing.virtual_time import VirtualTimeLoop
+
+            return VirtualTimeLoop()
+
+        return {"virtual time": new_loop}
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
+    """Choose the loop of tests that use `kafka_worker`, and leave all others alone."""
+    if "kafka_worker" not in metafunc.fixturenames:
+        return (yield)
+    plugins, chosen = metafunc.config.pluginmanager, _VirtualTime()
+    plugins.register(chosen)
+    try:
+        return (yield)
+    finally:
+        plugins.unregister(chosen)
 
 
 # --- clients ----------------------------------------------------------------------------------------------------------

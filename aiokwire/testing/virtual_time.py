@@ -22,6 +22,8 @@ T = TypeVar("T")
 Args = TypeVarTuple("Args")
 Place = tuple[str, int]
 
+# Seconds between two rounds of the periodic work of clients and broker: a jump over an hour has 60 of them.
+BACKGROUND_PAUSE: Final = 60.0
 _FIRST_PORT: Final = 49_152  # of the clients' ends, which have no port
 
 
@@ -54,6 +56,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def wall_time(self) -> float:
         """Return virtual seconds since the epoch; `aiokwire.clock` reads it for timestamps."""
         return self._began + self._now
+
+    def background_pause(self, seconds: float) -> float:
+        """Make the pause of periodic work longer, see `aiokwire.clock.background_pause`."""
+        return max(seconds, BACKGROUND_PAUSE)
 
     def advance(self, seconds: float) -> None:
         """Move the clock; for the loop itself."""

@@ -109,7 +109,8 @@ class OffsetCommitter:
         """See `Committer`."""
         while True:
             await anyio.sleep(self._interval)
-            await self.commit(self._queue.partitions, self._consumer.config.default_api_timeout)
+            if self._finished.uncommitted(self._queue.partitions):
+                await self.commit(self._queue.partitions, self._consumer.config.default_api_timeout)
 
     async def commit(self, partitions: Collection[TopicPartition], timeout: float) -> None:
         """See `Committer`."""

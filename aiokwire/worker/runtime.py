@@ -15,7 +15,7 @@ from typing import Final, cast
 
 import anyio
 
-from aiokwire.clock import loop_time
+from aiokwire.clock import background_pause, loop_time
 from aiokwire.cluster import Supervisor
 from aiokwire.consumer import Consumer, ConsumerRecord
 from aiokwire.errors import ClosedError, ConfigurationError, KafkaError
@@ -321,11 +321,12 @@ class Runtime:
 
     async def _fetch(self) -> None:
         """Read records until the worker stops."""
+        poll = background_pause(POLL)
         while not self._outlet.is_stopping:
             wanted = self.queue.wanted(self._config.max_poll_records)
             groups: Groups = {}
             with anyio.CancelScope() as self._fetching:
-                groups = await self.consumer.getmany(wanted.limit, POLL, wanted.partitions, by_partition=True)
+                groups = await self.consumer.getmany(wanted.limit, poll, wanted.partitions, by_partition=True)
             if not groups or self._outlet.is_stopping:
                 continue
             if self._is_early and not await self._claim(groups):

@@ -18,7 +18,7 @@ from aiokwire.config import config_of, documents_options
 from aiokwire.consumer import Consumer
 from aiokwire.errors import ClosedError, ConfigurationError
 from aiokwire.events import LIMIT, Events, EventStream
-from aiokwire.hooks import Hooks
+from aiokwire.hooks import Hooks, combined_hooks
 from aiokwire.metrics import Metric, Sample
 from aiokwire.producer import Producer
 from aiokwire.types import TopicPartition
@@ -124,6 +124,24 @@ class Worker:
         if self._runtime is not None:
             raise ConfigurationError("change options before the worker starts")
         self.config = dataclasses.replace(self.config, **options)
+
+    def copy(self, *, hooks: Hooks | None = None, **options: Unpack[WorkerOptions]) -> Worker:
+        """Return a new worker with the same handlers and these options changed, not started.
+
+        `hooks` are called beside those of this worker.
+
+        Raises: ConfigurationError: as for a new worker.
+        """
+        both = [each for each in (self._hooks, hooks) if each is not None]
+        config = dataclasses.replace(self.config, **options)
+        copy = Worker(config=config, hooks=combined_hooks(*both) if both else None, rng=self._rng)
+        copy._handlers = self._handlers
+        return copy
+
+    @property
+    def handlers(self) -> HandlerRegistry:
+        """The handlers, with the topics that each processes."""
+        return self._handlers
 
     # --- life ---------------------------------------------------------------------------------------------------------
 

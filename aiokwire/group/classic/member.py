@@ -15,6 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from aiokwire._text import printable
+from aiokwire.clock import background_pause
 from aiokwire.cluster import JOIN, Client, Cluster, failure_level
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError
@@ -372,7 +373,7 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
         while True:
             generation = self._generation
             watched = () if generation is None or generation.watch is None else generation.watch.topics
-            await anyio.sleep(metadata_refresh_interval(len(watched)))
+            await anyio.sleep(background_pause(metadata_refresh_interval(len(watched))))
             generation = self._generation
             if generation is not None and generation.watch is not None:
                 self._client.metadata.want(generation.watch.topics)
