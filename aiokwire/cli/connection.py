@@ -1,8 +1,8 @@
 """How a verb reaches the brokers: addresses, a file of Java's options, a profile, the environment.
 
-One source of settings is used, the first of `--command-config`, `--profile` and the variables
-`AIOKWIRE_SECURITY_PROTOCOL`, `AIOKWIRE_SASL_...`, `AIOKWIRE_SSL_...`. Passwords are not accepted on
-the command line, where every user of the machine can read them.
+One source of settings is used, the first of `--command-config`, `--profile` and the environment
+(`ClientConfig.from_environment`). Passwords are not accepted on the command line, where every user
+of the machine can read them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BOOTSTRAP: Final = "aiokwire.bootstrap"
 _SETTINGS: Final = "aiokwire.connection"
 # What commands set for their own clients.
 _COMMAND_DEFAULTS: Final = frozenset({"bootstrap_timeout_ms"})
-_VARIABLES: Final = ("AIOKWIRE_SECURITY_", "AIOKWIRE_SASL_", "AIOKWIRE_SSL_")
+_VARIABLES: Final = ("AIOKWIRE_BOOTSTRAP", "AIOKWIRE_BOOTSTRAP_SERVERS")
 
 
 def bootstrap_option(function: CommandT) -> CommandT:
@@ -50,7 +50,7 @@ def bootstrap_option(function: CommandT) -> CommandT:
     option = click.option(
         "--bootstrap",
         "-b",
-        envvar="AIOKWIRE_BOOTSTRAP",
+        envvar=list(_VARIABLES),
         default="127.0.0.1:9092",
         show_default=True,
         show_envvar=True,
@@ -134,9 +134,10 @@ def connect_options() -> dict[str, Any]:
 
 def overriding_options(bootstrap: str | None) -> dict[str, Any]:
     """Return the options that replace those of a client that exists: addresses and login, as far as
-    the command line, the file, the profile or the environment name them."""
+    the command line, the file or the profile name them."""
     ctx = click.get_current_context()
-    options = {name: value for name, value in connect_options().items() if name not in _COMMAND_DEFAULTS}
+    given = ctx.meta.get(_SETTINGS, {})
+    options = {name: value for name, value in given.items() if name not in _COMMAND_DEFAULTS}
     servers = bootstrap or ctx.meta.get(_BOOTSTRAP) or named_bootstrap()
     return {**options, "bootstrap_servers": servers} if servers else options
 
@@ -211,25 +212,18 @@ def _profile(name: str) -> ClientConfig:
 
 
 def _environment() -> dict[str, Any]:
-    """Return the options in AIOKWIRE_SASL_PASSWORD and so on; `..._FILE` names a secret's file."""
-    names = sorted(name for name, value in os.environ.items() if name.startswith(_VARIABLES) and value)
-    if not names:
+    """Return the options in AIOKWIRE_SASL_PASSWORD and so on, see `ClientConfig.from_environment`."""
+    if not any(name.startswith("AIOKWIRE_") and name != "AIOKWIRE_BOOTSTRAP" for name in os.environ):
         return {}
     from aiokwire import ClientConfig
 
-    return _changed(ClientConfig(**dict(_from_variable(name) for name in names)))
+    return _changed(ClientConfig.from_environment())
 
 
-def _from_variable(variable: str) -> tuple[str, Any]:
-    from aiokwire.security import SecurityConfig, read_text
+def default_options(config: ClientConfig) -> dict[str, Any]:
+    """Return what the environment gives for options that a client's code leaves at their defaults;
+    nothing if a file or a profile is the source.
 
-    name, value = variable.removeprefix("AIOKWIRE_").lower(), os.environ[variable]
-    known = SecurityConfig.security_defaults()
-    if name not in known and name.removesuffix("_file") in known:
-        return name.removesuffix("_file"), read_text(value, option=variable, is_secret=True).rstrip("\r\n")
-    if name not in known:
-        raise ConfigurationError(
-            f"the environment variable {variable} is not an option: its name is AIOKWIRE_ and an option of "
-            "docs/options.md, such as AIOKWIRE_SASL_MECHANISM"
-        )
-    return name, value
+    Raises: ConfigurationError: as `ClientConfig.from_environment`.
+    """
+    return {} if _SETTINGS in click.get_current_context().meta else config.defaults_from_environment()

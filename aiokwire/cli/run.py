@@ -15,7 +15,7 @@ import anyio
 import click
 import uvloop
 
-from aiokwire.cli.connection import overriding_options, settings_options
+from aiokwire.cli.connection import default_options, overriding_options, settings_options
 from aiokwire.cli.options import consumer_options
 from aiokwire.cli.reloading import FileWatch
 from aiokwire.cli.standard import stdin_closed
@@ -78,8 +78,9 @@ def command(
         supervisor = Supervisor(_command_of_process, processes, grace=grace, changed=changed, rng=random.Random())
         _exit_with_status_of(supervisor.run)
     worker = load_worker(name)
-    options = {**overriding_options(bootstrap), **settings, **_own_ids(worker, number)}
     try:
+        options = {**default_options(worker.config), **overriding_options(bootstrap), **settings}
+        options.update(_own_ids(worker, number))
         if options:
             worker.configure(**options)
     except KafkaError as error:

@@ -155,6 +155,40 @@ class ClientConfig(SecurityConfig):
 
         return cls.from_dict(read_properties(path_or_text), **others)
 
+    @classmethod
+    def from_environment(
+        cls, environ: Mapping[str, str] | None = None, *, file: str | os.PathLike[str] | None = None, **others: Any
+    ) -> Self:
+        """Create a config from variables: `AIOKWIRE_LINGER_MS` is `linger_ms`.
+
+        `AIOKWIRE_SASL_PASSWORD_FILE` names a file with the value, `AIOKWIRE_SECRETS_DIR` a
+        directory with files named as options, `AIOKWIRE_CONFIG_FILE` or `file` a properties file.
+        `others` precede variables, these the directory, the directory the file.
+
+        Raises: ConfigurationError: a variable is no option, a file cannot be read, or as
+        `from_dict`; the message names the variables, not their values.
+        """
+        from aiokwire.cluster.environment import environment_options, variables_of
+
+        environ = os.environ if environ is None else environ
+        options = environment_options(cls, environ, file=file)
+        try:
+            return from_options(cls, {**options, **others})
+        except ConfigurationError as error:
+            used = ", ".join(variables_of(environ))
+            raise ConfigurationError(f"{error} (environment variables: {used or 'none'})") from None
+
+    def defaults_from_environment(self) -> dict[str, Any]:
+        """Return what the environment gives for options that have their defaults here.
+
+        Raises: ConfigurationError: a variable is no option, or a file cannot be read.
+        """
+        from aiokwire.cluster.environment import environment_options
+
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        given = environment_options(type(self))
+        return {name: value for name, value in given.items() if getattr(self, name) == defaults[name]}
+
     @property
     def addresses(self) -> list[Address]:
         """`bootstrap_servers`, parsed."""

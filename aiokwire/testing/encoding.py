@@ -10,9 +10,9 @@ from typing import Any
 
 
 def encoded(value: Any) -> bytes | None:
-    """Return a key or value as bytes: `bytes` and None as they are, `str` as UTF-8, the rest as JSON.
+    """Return a key or value as bytes: `bytes` and None unchanged, `str` as UTF-8, others as JSON.
 
-    JSON is written of dicts, lists, scalars, dataclasses, models of pydantic and structs of msgspec.
+    JSON is written of dicts, lists, scalars, dataclasses, pydantic's models, msgspec's structs.
 
     Raises: TypeError: it has no form in JSON.
     """

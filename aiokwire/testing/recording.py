@@ -130,7 +130,7 @@ class Recorder(Hooks):
 
 
 def origin_of(record: RawRecord) -> Place:
-    """Return the place at which a record was first read: that of its retries is in their headers."""
+    """Return the place at which a record was first read; retries have it in their headers."""
     headers = dict(record.headers)
     origin = parsed_origin(headers) if LetterHeader.NOT_BEFORE in headers else None
     if origin is None:

@@ -32,8 +32,7 @@ from aiokwire.types import Headers, RecordMetadata, TopicPartition
 from aiokwire.worker import LetterHeader, decode_ranges
 
 if TYPE_CHECKING:
-    from aiokwire.worker import Worker
-    from aiokwire.worker.config import WorkerOptions
+    from aiokwire.worker import Worker, WorkerOptions
 
 T = TypeVar("T")
 
@@ -62,7 +61,7 @@ class WorkerTest:
     """Runs a copy of a worker against an embedded broker: `async with WorkerTest(worker) as test`.
 
     In virtual time (the fixture `kafka_worker`, `run_in_virtual_time`) the delays of retries take
-    no time; heartbeats and long polls are rarer than the worker's options say.
+    no time; heartbeats and long polls are rarer than with the worker's options.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ from aiokwire._lazy import lazy_names
 if TYPE_CHECKING:
     from aiokwire.worker.circuit_breaker import CircuitBreaker as CircuitBreaker
     from aiokwire.worker.circuits import CircuitClosed as CircuitClosed, CircuitOpened as CircuitOpened
-    from aiokwire.worker.config import WorkerConfig as WorkerConfig
+    from aiokwire.worker.config import WorkerConfig as WorkerConfig, WorkerOptions as WorkerOptions
     from aiokwire.worker.context import Context as Context
     from aiokwire.worker.completed_offsets import OffsetRange as OffsetRange
     from aiokwire.worker.dead_letters import (
@@ -57,7 +57,7 @@ else:
         {
             "worker.circuit_breaker": "CircuitBreaker",
             "worker.circuits": "CircuitClosed CircuitOpened",
-            "worker.config": "WorkerConfig",
+            "worker.config": "WorkerConfig WorkerOptions",
             "worker.context": "Context",
             "worker.completed_offsets": "OffsetRange",
             "worker.dead_letters": "DeadLetters LetterHeader Origin parsed_origin without_error_headers",

@@ -149,6 +149,10 @@ class HandlerRegistry:
         self._handlers.append(handler)
         return handler
 
+    def include(self, other: HandlerRegistry) -> None:
+        """Add the handlers of another registry to this one, which is empty."""
+        self._handlers.extend(other)
+
     def find(self, topic: str) -> Handler:
         """Return the handler of a topic.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import os
 import random
 import re
 import signal
@@ -84,6 +85,17 @@ class Worker:
         """
         return cls(config=WorkerConfig.from_dict(options), hooks=hooks)
 
+    @classmethod
+    def from_environment(
+        cls, *, file: str | os.PathLike[str] | None = None, hooks: Hooks | None = None, **options: Unpack[WorkerOptions]
+    ) -> Worker:
+        """Create one from variables such as `AIOKWIRE_GROUP_ID`, files of secrets, and a properties
+        file; `options` precede them. See `WorkerConfig.from_environment`.
+
+        Raises: ConfigurationError: a variable is no option, a file cannot be read, or as a new one.
+        """
+        return cls(config=WorkerConfig.from_environment(file=file, **options), hooks=hooks)
+
     # --- handlers -----------------------------------------------------------------------------------------------------
 
     def handler(self, *topics: str | re.Pattern[str], **options: Unpack[HandlerOptions]) -> Callable[[F], F]:
@@ -135,7 +147,7 @@ class Worker:
         both = [each for each in (self._hooks, hooks) if each is not None]
         config = dataclasses.replace(self.config, **options)
         copy = Worker(config=config, hooks=combined_hooks(*both) if both else None, rng=self._rng)
-        copy._handlers = self._handlers
+        copy._handlers.include(self._handlers)
         return copy
 
     @property

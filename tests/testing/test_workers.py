@@ -276,6 +276,6 @@ async def test_in_real_time_the_error_names_the_remedy() -> None:
             await test.drain(0.3)
 
 
-async def test_a_test_that_has_not_started_says_so() -> None:
+async def test_a_test_that_has_not_started_is_refused_with_the_remedy() -> None:
     with pytest.raises(aiokwire.ClosedError, match="use `async with WorkerTest"):
         _ = WorkerTest(new_worker()).broker
