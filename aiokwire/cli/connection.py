@@ -212,7 +212,7 @@ def _profile(name: str) -> ClientConfig:
 
 
 def _environment() -> dict[str, Any]:
-    """Return the options in AIOKWIRE_SASL_PASSWORD and so on, see `ClientConfig.from_environment`."""
+    """Return the options of AIOKWIRE_SASL_PASSWORD and so on: `ClientConfig.from_environment`."""
     if not any(name.startswith("AIOKWIRE_") and name != "AIOKWIRE_BOOTSTRAP" for name in os.environ):
         return {}
     from aiokwire import ClientConfig

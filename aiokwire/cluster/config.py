@@ -165,7 +165,7 @@ class ClientConfig(SecurityConfig):
         directory with files named as options, `AIOKWIRE_CONFIG_FILE` or `file` a properties file.
         `others` precede variables, these the directory, the directory the file.
 
-        Raises: ConfigurationError: a variable is no option, a file cannot be read, or as
+        Raises: ConfigurationError: a variable is not an option, a file cannot be read, or as
         `from_dict`; the message names the variables, not their values.
         """
         from aiokwire.cluster.environment import environment_options, variables_of
@@ -181,7 +181,7 @@ class ClientConfig(SecurityConfig):
     def defaults_from_environment(self) -> dict[str, Any]:
         """Return what the environment gives for options that have their defaults here.
 
-        Raises: ConfigurationError: a variable is no option, or a file cannot be read.
+        Raises: ConfigurationError: a variable is not an option, or a file cannot be read.
         """
         from aiokwire.cluster.environment import environment_options
 

@@ -1,7 +1,7 @@
 """Options from the environment, from a directory of secrets, and from the file that they name.
 
-Used by `ClientConfig.from_environment` and by the command line. `AIOKWIRE_SASL_PASSWORD` is the option
-`sasl_password`, `AIOKWIRE_SASL_PASSWORD_FILE` names a file that contains it.
+Used by `ClientConfig.from_environment` and by the command line. `AIOKWIRE_SASL_PASSWORD` is the
+option `sasl_password`, `AIOKWIRE_SASL_PASSWORD_FILE` names a file that contains it.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def environment_options(
     """Return the options of a config class that the environment gives, with our names.
 
     A variable takes precedence over a file of `AIOKWIRE_SECRETS_DIR`, that over `file` or
-    `AIOKWIRE_CONFIG_FILE`, a properties file. Empty variables, and options of other kinds of client,
-    are left out.
+    `AIOKWIRE_CONFIG_FILE`, a properties file. Empty variables, and options of other kinds of
+    client, are left out.
 
-    Raises: ConfigurationError: a variable is no option (with advice), or a file cannot be read.
+    Raises: ConfigurationError: a variable is not an option (with advice), or a file cannot be read.
     """
     environ = os.environ if environ is None else environ
     path = file if file is not None else environ.get(CONFIG_FILE)

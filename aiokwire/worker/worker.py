@@ -92,7 +92,8 @@ class Worker:
         """Create one from variables such as `AIOKWIRE_GROUP_ID`, files of secrets, and a properties
         file; `options` precede them. See `WorkerConfig.from_environment`.
 
-        Raises: ConfigurationError: a variable is no option, a file cannot be read, or as a new one.
+        Raises: ConfigurationError: a variable is not an option, a file cannot be read, or as
+        `Worker`.
         """
         return cls(config=WorkerConfig.from_environment(file=file, **options), hooks=hooks)
 

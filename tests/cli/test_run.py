@@ -163,7 +163,7 @@ def test_several_processes_share_the_partitions_and_a_killed_one_is_replaced(
 ) -> None:
     with service(folder, bootstrap, topic, "--processes", "2", instance="'i'") as process:
         pids: set[int] = set()
-        for attempt in range(20):  # until both have joined
+        for attempt in range(400):  # until both have joined
             send(run, folder, topic, f"a{attempt}", f"b{attempt}")
             pids = set(handled(process, 2).values())
             if len(pids) == 2:
@@ -171,7 +171,7 @@ def test_several_processes_share_the_partitions_and_a_killed_one_is_replaced(
         assert len(pids) == 2
         assert process.pid not in pids
         os.kill(min(pids), signal.SIGKILL)
-        for attempt in range(100):
+        for attempt in range(400):
             send(run, folder, topic, f"c{attempt}", f"d{attempt}")
             now = set(handled(process, 2).values())
             if len(now) == 2:
