@@ -67,7 +67,7 @@ integration: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the same scenarios o
 	-$(BIN)/python -W ignore::RuntimeWarning -m integration.kafka.fetch 4.3.1 0.10.2.2 0.8.2.2
 	-$(BIN)/python -W ignore::RuntimeWarning -m integration.kafka.secure_kerberos
 	-$(BIN)/python -m integration.postgres
-	$(BIN)/python -m pytest integration/scenarios integration/interop integration/chaos integration/bench integration/outbox integration/web integration/spark/test_kills.py
+	$(BIN)/python -m pytest integration/scenarios integration/interop integration/monitoring integration/chaos integration/bench integration/outbox integration/web integration/spark/test_kills.py
 
 integration-spark: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## Spark on both brokers: pipelines that are stopped and killed, clusters, secured brokers
 	$(BIN)/python -m pytest integration/spark

@@ -47,12 +47,12 @@ async def client(broker: Broker) -> AsyncIterator[RawClient]:
 
 
 async def alter(broker: Broker, configs: Mapping[str, str | int | None], resource: ConfigResource = RESOURCE) -> None:
-    async with aiokwire.Admin(broker.bootstrap_servers, enable_metrics_push=False) as admin:
+    async with aiokwire.Admin(broker.bootstrap_servers) as admin:
         (await admin.alter_configs({resource: configs})).check()
 
 
 async def described(broker: Broker) -> dict[str, tuple[str | None, ConfigSource]]:
-    async with aiokwire.Admin(broker.bootstrap_servers, enable_metrics_push=False) as admin:
+    async with aiokwire.Admin(broker.bootstrap_servers) as admin:
         found = (await admin.describe_configs([RESOURCE])).check()
     return {name: (entry.value, entry.source) for name, entry in found[RESOURCE].items()}
 

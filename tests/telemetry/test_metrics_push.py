@@ -38,7 +38,7 @@ async def broker() -> AsyncIterator[Broker]:
 async def subscribe(broker: Broker, name: str = "all", **configs: Any) -> None:
     """Request metrics as an operator does; every 100 ms unless `configs` differ."""
     changes = {"interval.ms": 100, "metrics": "*", **{one.replace("_", "."): value for one, value in configs.items()}}
-    async with aiokwire.Admin(broker.bootstrap_servers, enable_metrics_push=False) as admin:
+    async with aiokwire.Admin(broker.bootstrap_servers) as admin:
         (await admin.alter_configs({ConfigResource(ResourceType.CLIENT_METRICS, name): changes})).check()
 
 
@@ -152,7 +152,7 @@ async def test_the_last_values_are_pushed_when_a_client_is_closed(broker: Broker
 
 async def test_closing_waits_one_second_at_most_for_a_broker_that_is_silent(broker: Broker) -> None:
     await subscribe(broker, interval_ms=3_600_000)
-    admin = aiokwire.Admin(broker.bootstrap_servers)
+    admin = aiokwire.Admin(broker.bootstrap_servers, enable_metrics_push=True)
     await admin.start()
     await until(lambda: admin.client_instance_id is not None)
     broker.faults.on(ApiKey.PUSH_TELEMETRY, times=None).drop()
@@ -161,7 +161,7 @@ async def test_closing_waits_one_second_at_most_for_a_broker_that_is_silent(brok
 
 
 async def test_a_client_without_a_subscription_pushes_nothing_until_there_is_one(broker: Broker) -> None:
-    async with aiokwire.Admin(broker.bootstrap_servers, client_id="idle") as admin:
+    async with aiokwire.Admin(broker.bootstrap_servers, client_id="idle", enable_metrics_push=True) as admin:
         await until(lambda: admin.client_instance_id is not None)
         await admin.list_topics()
     assert pushes(broker) == []
@@ -169,7 +169,7 @@ async def test_a_client_without_a_subscription_pushes_nothing_until_there_is_one
 
 async def test_a_changed_subscription_takes_effect(broker: Broker) -> None:
     await subscribe(broker, metrics=CONSUMER)
-    async with aiokwire.Admin(broker.bootstrap_servers, client_id="watcher"):
+    async with aiokwire.Admin(broker.bootstrap_servers, client_id="watcher", enable_metrics_push=True):
         await pushed(broker, "watcher", lambda one: not one.values)
         await subscribe(broker, metrics="org.apache.kafka.admin.")
         created = "org.apache.kafka.admin.client.connection.creation.total"
@@ -182,7 +182,7 @@ async def test_a_changed_subscription_takes_effect(broker: Broker) -> None:
 async def test_pushes_resume_after_a_refusal(broker: Broker, code: ErrorCode) -> None:
     await subscribe(broker)
     refusal = broker.faults.on(ApiKey.PUSH_TELEMETRY).error(code)
-    async with aiokwire.Admin(broker.bootstrap_servers, client_id="stubborn"):
+    async with aiokwire.Admin(broker.bootstrap_servers, client_id="stubborn", enable_metrics_push=True):
         await pushed(broker, "stubborn", lambda one: bool(one.values))
     assert refusal.hits == 1
 
@@ -190,7 +190,7 @@ async def test_pushes_resume_after_a_refusal(broker: Broker, code: ErrorCode) ->
 async def test_a_refusal_for_good_ends_the_pushes_and_nothing_else(broker: Broker) -> None:
     await subscribe(broker)
     refusal = broker.faults.on(ApiKey.PUSH_TELEMETRY, times=None).error(ErrorCode.INVALID_REQUEST)
-    async with aiokwire.Admin(broker.bootstrap_servers) as admin:
+    async with aiokwire.Admin(broker.bootstrap_servers, enable_metrics_push=True) as admin:
         with anyio.fail_after(PATIENCE):
             await refusal.hit(1)
         await anyio.sleep(0.4)  # four intervals
@@ -202,7 +202,7 @@ async def test_too_many_metrics_are_reduced_to_the_standard_ones(broker: Broker)
     await subscribe(broker)
     async with Broker(client_metrics=True, telemetry_max_bytes=700) as small:
         await subscribe(small)
-        async with aiokwire.Admin(small.bootstrap_servers, client_id="tight"):
+        async with aiokwire.Admin(small.bootstrap_servers, client_id="tight", enable_metrics_push=True):
             found = await pushed(small, "tight", lambda one: bool(one.values))
         assert all(name.startswith("org.apache.kafka.") for name in names_of(found))
 
@@ -233,7 +233,7 @@ async def test_without_the_package_one_line_names_what_to_install(
     monkeypatch.setattr(otlp, "check_installed", missing)
     await subscribe(broker)
     with caplog.at_level(logging.INFO, "aiokwire.cluster"):
-        async with aiokwire.Admin(broker.bootstrap_servers):
+        async with aiokwire.Admin(broker.bootstrap_servers, enable_metrics_push=True):
             await until(lambda: any("enable_metrics_push=False" in one.getMessage() for one in caplog.records))
     assert len([one for one in caplog.records if "opentelemetry-proto" in one.getMessage()]) == 1
     assert pushes(broker) == []
@@ -250,7 +250,7 @@ async def test_metrics_of_single_partitions_are_not_pushed() -> None:
 
 async def test_the_metrics_of_the_broker_contain_those_of_its_clients(broker: Broker) -> None:
     await subscribe(broker)
-    async with aiokwire.Admin(broker.bootstrap_servers, client_id='odd "name"\n'):
+    async with aiokwire.Admin(broker.bootstrap_servers, client_id='odd "name"\n', enable_metrics_push=True):
         await pushed(broker, 'odd "name"\n', lambda one: bool(one.values))
         found: list[Sample] = broker.metrics()
         name = "org.apache.kafka.admin.client.connection.creation.total"

@@ -1,0 +1,1 @@
+"""A real Prometheus scrapes a service, `aiokwire exporter` and `aiokwire broker --metrics`."""
