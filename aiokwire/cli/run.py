@@ -8,6 +8,7 @@ import logging
 import random
 import sys
 import traceback
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,6 +17,7 @@ import click
 import uvloop
 
 from aiokwire.cli.connection import default_options, overriding_options, settings_options
+from aiokwire.cli.health_server import serve_health
 from aiokwire.cli.options import consumer_options
 from aiokwire.cli.reloading import FileWatch
 from aiokwire.cli.standard import stdin_closed
@@ -52,6 +54,11 @@ logger = logging.getLogger("aiokwire.cli.run")
     show_default=True,
     help="Folder that --reload watches.",
 )
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Serve /livez, /readyz and /metrics here; each further process at the next port.",
+)
 @click.option("--exit-with-stdin", is_flag=True, help="Stop when standard input is closed.")
 @click.option("--number", type=int, hidden=True, help="The number of this process.")
 def command(
@@ -63,6 +70,7 @@ def command(
     grace: float,
     reload: bool,
     reload_dir: Path,
+    http: str | None,
     exit_with_stdin: bool,
     number: int | None,
 ) -> None:
@@ -87,7 +95,11 @@ def command(
         raise click.UsageError(str(error)) from None
 
     async def main() -> int:
-        await _run(worker, exit_with_stdin=exit_with_stdin)
+        async with AsyncExitStack() as stack:
+            if http is not None:
+                url = await stack.enter_async_context(serve_health(http, worker, number or 1))
+                click.echo(f"serving health at {url}", err=True)
+            await _run(worker, exit_with_stdin=exit_with_stdin)
         return 0
 
     _exit_with_status_of(main)

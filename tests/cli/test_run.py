@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import httpx
 import pytest
 from click.testing import Result
 
 from aiokwire import Worker
+from aiokwire.cli.health_server import answer_to
 from aiokwire.cli.run import load_worker
 
 Run = Callable[..., Result]
@@ -145,11 +147,35 @@ def test_a_worker_runs_until_a_signal_and_ends_with_0(
         assert process.wait(30) == 0
 
 
+def test_health_and_metrics_are_served_over_http(run: Run, bootstrap: str, topic: str, folder: Path) -> None:
+    send(run, folder, topic, "a")
+    with service(folder, bootstrap, topic, "--http", "127.0.0.1:0") as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().removeprefix("serving health at ").strip()
+        handled(process, 1)
+        with httpx.Client(base_url=url) as client:
+            assert client.get("/readyz").json() == {"ready": True, "reasons": []}
+            assert client.get("/livez?verbose=1").json() == {"alive": True, "reasons": []}
+            assert "messaging_process_duration_seconds_count" in client.get("/metrics").text
+            assert client.get("/").status_code == 404
+            assert client.post("/readyz").status_code == 405
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def test_a_worker_that_is_not_started_is_alive_but_not_ready() -> None:
+    worker = Worker("127.0.0.1:1", group_id="g")
+    assert answer_to("GET", "/livez", worker)[0] == 200
+    status, _, body = answer_to("GET", "/readyz", worker)
+    assert (status, body) == (503, b'{"ready": false, "reasons": ["the worker is not started"]}')
+
+
+@pytest.mark.parametrize("options", [[], ["--http", "127.0.0.1:0"]])
 def test_what_a_handler_raises_to_end_the_process_is_its_status(
-    run: Run, bootstrap: str, topic: str, folder: Path
+    run: Run, bootstrap: str, topic: str, folder: Path, options: list[str]
 ) -> None:
     send(run, folder, topic, "stop")
-    with service(folder, bootstrap, topic) as process:
+    with service(folder, bootstrap, topic, *options) as process:
         assert process.wait(30) == 3
 
 

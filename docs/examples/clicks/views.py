@@ -20,6 +20,8 @@ worker = aiokwire.Worker(
     os.environ.get("BROKERS", "localhost:9092"),
     group_id="views",
     order="partition",
+    session_timeout_ms=6_000,  # the partitions of a killed process are read by others after this time
+    heartbeat_interval_ms=2_000,
     retry=aiokwire.RetryPolicy(attempts=50, backoff=0.05, backoff_max=1.0),  # another process writes
 )
 

@@ -15,6 +15,8 @@ engine = new_engine()
 worker = aiokwire.Worker(
     BROKERS,
     group_id="billing",
+    session_timeout_ms=6_000,  # the partitions of a killed process are read by others after this time
+    heartbeat_interval_ms=2_000,
     retry=aiokwire.RetryPolicy(attempts=50, backoff=0.2, backoff_max=5.0),  # the database may restart
 )
 
