@@ -160,6 +160,32 @@ await member.commit({"orders": 5})
 await member.commit({TopicPartition("orders", 0): None})
 """
 
+WORKING: Final = """
+Worker("localhost:9092")
+Worker("localhost:9092", group_id="billing", concurrency=0)
+Worker("localhost:9092", group_id="billing", order="topic")
+Worker("localhost:9092", group_id="billing", retry=3)
+Worker("localhost:9092", group_id="billing", delivery="at-most-once", retry=RetryPolicy(attempts=3))
+Worker("localhost:9092", group_id="billing", transactional_id="billing-1")
+Worker("localhost:9092", group_id="billing", enable_auto_commit=True)
+Worker("localhost:9092", group_id="billing", value_deserializer=json.loads)
+Worker("localhost:9092", group_id="billing", dead_letter_topic="{topic}")
+RetryPolicy(attempts=0)
+RetryPolicy(then="drop")
+Retry(after=-1)
+worker.handler(bill)
+worker.handler("orders")(print)
+worker.handler("orders")(lambda order: None)
+worker.handler()(bill)
+worker.handler("or/ders")(bill)
+worker.handler("orders", timeout=0)(bill)
+worker.handler("orders")(untyped)
+worker.handler("orders")(odd)
+worker.handler("payments")(bill); worker.handler("payments")(refund)
+await Worker(address, group_id="billing").start()
+await Worker(address, group_id="billing").wait()
+"""
+
 ADMINISTRATING: Final = """
 await admin.create_topic("orders")
 await admin.create_topic("or/ders")
@@ -179,6 +205,7 @@ SECTIONS: Final = {
     "Starting, stopping and using it": LIFE,
     "Producing": PRODUCING,
     "Consuming": CONSUMING,
+    "Handling": WORKING,
     "Administrating": ADMINISTRATING,
 }
 
@@ -221,6 +248,20 @@ def own_names() -> Iterator[None]:
         yield
 
 
+def _handlers() -> dict[str, Any]:
+    """Return functions that are handlers, or nearly."""
+
+    async def bill(order: str) -> None: ...
+
+    async def refund(order: str) -> None: ...
+
+    async def untyped(order): ...  # type: ignore[no-untyped-def]  # the mistake
+
+    async def odd(order: socket.socket) -> None: ...
+
+    return {"bill": bill, "refund": refund, "untyped": untyped, "odd": odd}
+
+
 async def table() -> list[tuple[str, str, BaseException | None, str]]:
     """Return section, code, exception and printed message of each mistake."""
     found = []
@@ -242,6 +283,7 @@ async def table() -> list[tuple[str, str, BaseException | None, str]]:
             "aiokwire": aiokwire, "asyncio": asyncio, "datetime": datetime, "json": json, "re": re,
             "Broker": Broker, "broker": broker, "address": address, "producer": producer, "consumer": consumer,
             "member": member, "admin": admin, "closed": closed,
+            "worker": aiokwire.Worker(address, group_id="billing"), **_handlers(),
         }  # fmt: skip
         with own_names():
             for section, statements in SECTIONS.items():
@@ -258,7 +300,8 @@ def page(rows: list[tuple[str, str, BaseException | None, str]]) -> str:
         "",
         "Written by `python -m tests.mistakes` and compared by a test. `broker` is an embedded broker at",
         '`address` with the topic "orders" of two partitions; `consumer` reads it alone, `member` in the',
-        'group "billing"; `closed` is a closed producer.',
+        'group "billing"; `closed` is a closed producer. `worker` has no handlers; `bill` and `refund` are',
+        "handlers, `untyped` has no annotation, `odd` one that JSON does not have.",
     ]
     section = ""
     for heading, statement, error, text in rows:

@@ -257,7 +257,7 @@ def error_headers(
         LetterHeader.HANDLER: handler,
         LetterHeader.ATTEMPTS: attempts,
         LetterHeader.EXCEPTION: class_name(error),
-        LetterHeader.MESSAGE: _shortened(_message(error), MESSAGE_LIMIT),
+        LetterHeader.MESSAGE: _shortened(message_of(error), MESSAGE_LIMIT),
         LetterHeader.STACKTRACE: _shortened(_stacktrace(error), STACKTRACE_LIMIT, keep_end=True),
     }
     if group_id is not None:
@@ -283,7 +283,8 @@ def class_name(error: BaseException) -> str:
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
-def _message(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
+    """Return the text of an error, also of one whose `__str__` raises."""
     try:
         return str(error)
     except Exception as failure:  # the `__str__` of a user's class
@@ -292,7 +293,7 @@ def _message(error: BaseException) -> str:
 
 def summary_of(error: BaseException) -> str:
     """Return an error as one line for logs."""
-    return printable(f"{class_name(error)}: {_shortened(_message(error), 300)}")
+    return printable(f"{class_name(error)}: {_shortened(message_of(error), 300)}")
 
 
 def _stacktrace(error: BaseException) -> str:

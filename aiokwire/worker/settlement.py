@@ -18,7 +18,7 @@ import anyio
 from aiokwire.errors import KafkaError
 from aiokwire.producer import Delivery
 from aiokwire.worker.context import Context, Output
-from aiokwire.worker.dead_letters import DeadLetters
+from aiokwire.worker.dead_letters import DeadLetters, message_of
 from aiokwire.worker.outcomes import Action, Decision, Skip, decide
 from aiokwire.worker.retry_topics import RetryTopics, attempts_of, rounds_of
 from aiokwire.worker.work_queue import InFlightRecord, WorkQueue
@@ -182,7 +182,8 @@ def _place(item: InFlightRecord) -> str:
 
 
 def _summary(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = message_of(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _last(item: InFlightRecord) -> Decision:

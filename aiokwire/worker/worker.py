@@ -112,6 +112,9 @@ class Worker:
         that cannot be filled, or a topic has a handler already.
         """
 
+        if any(map(callable, topics)):
+            raise ConfigurationError('name the topics of a handler: @worker.handler("orders")')
+
         def decorate(function: F) -> F:
             self.add_handler(function, *topics, **options)
             return function

@@ -212,6 +212,29 @@ def test_several_processes_share_the_partitions_and_a_killed_one_is_replaced(
             os.kill(pid, 0)
 
 
+def test_a_changed_file_restarts_the_worker_and_a_broken_one_waits_for_the_next_change(
+    run: Run, bootstrap: str, topic: str, folder: Path
+) -> None:
+    file = folder / "service_b.py"
+    send(run, folder, topic, "a")
+    with service(folder, bootstrap, topic, "--reload", instance="'i'") as process:
+        before = handled(process, 1)["a"]
+        assert before != process.pid
+        source = file.read_text()
+        file.write_text("this is not Python")
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "could not be started: waiting for a change" in line:
+                break
+        file.write_text(source.replace("{value}", "{value}-changed"))
+        send(run, folder, topic, "b")
+        assert handled(process, 1)["b-changed"] != before
+        process.terminate()
+        assert process.wait(30) == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(before, 0)
+
+
 def test_processes_that_cannot_be_started_end_the_command(bootstrap: str, folder: Path) -> None:
     command = [sys.executable, "-m", "aiokwire", "run", "service_broken", "-n", "2", "-b", bootstrap]
     failed = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=50, check=False)
