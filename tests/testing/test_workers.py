@@ -279,3 +279,22 @@ async def test_in_real_time_the_error_names_the_remedy() -> None:
 async def test_a_test_that_has_not_started_is_refused_with_the_remedy() -> None:
     with pytest.raises(aiokwire.ClosedError, match="use `async with WorkerTest"):
         _ = WorkerTest(new_worker()).broker
+
+
+async def test_records_wait_in_retry_topics_without_waiting(kafka_worker: NewTest) -> None:
+    worker = new_worker(retry=RetryPolicy(attempts=1, delays=(60, 3600)))
+
+    @worker.handler("orders")
+    async def bill(order: str, context: Context) -> None:
+        if order == "never" or context.attempt < 3:
+            raise ConnectionError("no database")
+
+    async with kafka_worker(worker) as test:
+        await test.send("orders", "late")
+        await test.send("orders", "never")
+        await anyio.sleep(100)
+        assert {one.result for one in test.outcomes} == {Result.UNFINISHED}
+        await test.drain()
+        found = {(one.record.value, one.result, one.attempts) for one in test.outcomes}
+        assert found == {(b"late", Result.COMPLETED, 3), (b"never", Result.DEAD_LETTER, 3)}
+        assert test.calls[-1].started >= 3660
