@@ -105,6 +105,7 @@ if TYPE_CHECKING:
         Watermarks as Watermarks,
     )
     from aiokwire.worker import (
+        BatchError as BatchError,
         CircuitBreaker as CircuitBreaker,
         CircuitClosed as CircuitClosed,
         CircuitOpened as CircuitOpened,
@@ -150,8 +151,8 @@ else:
                 "OffsetAndTimestamp OffsetReset RecordMetadata TimestampType TopicPartition TransactionalReader "
                 "Watermarks"
             ),
-            "worker": "CircuitBreaker CircuitClosed CircuitOpened Context DeadLetter RateLimit Retry "
-            "RetryPolicy Skip Worker WorkerConfig WorkerHealth",
+            "worker": "BatchError CircuitBreaker CircuitClosed CircuitOpened Context DeadLetter RateLimit "
+            "Retry RetryPolicy Skip Worker WorkerConfig WorkerHealth",
         },
     )
     __all__ += ["__version__"]

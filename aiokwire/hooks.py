@@ -114,7 +114,8 @@ class Hooks:
         return records
 
     def around_process(self, record: Any) -> AbstractContextManager[object]:
-        """What this returns is entered around each attempt of a worker's handler for a record."""
+        """What this returns is entered around each attempt of a worker's handler for a record, or
+        for the list of records of a batch."""
         return nullcontext()
 
     def around_commit(

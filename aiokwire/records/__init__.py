@@ -13,7 +13,7 @@ from aiokwire.records._columns import Columns, Spare
 from aiokwire.records._hash import murmur2
 from aiokwire.records._record import DeserializedRecord, Record
 from aiokwire.records._rows import ArrowRows
-from aiokwire.records.arrow import columns_to_arrow, need_arrow, to_arrow
+from aiokwire.records.arrow import columns_to_arrow, need_arrow, records_to_arrow, to_arrow
 from aiokwire.records.arrow_rows import rows_of
 from aiokwire.records.checksum import crc32c
 from aiokwire.records.compression import TooLarge, check_level, compress, decompress
@@ -51,6 +51,7 @@ __all__ = [
     "murmur2",
     "need_arrow",
     "read_batches",
+    "records_to_arrow",
     "rows_of",
     "scan_batches",
     "select_visible",

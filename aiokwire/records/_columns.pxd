@@ -73,6 +73,10 @@ cdef class Columns:
     cdef Py_ssize_t data_size(self) noexcept
     cdef int fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t to_offset, int64_t payload_size,
                   str topic, int partition, int timestamp_kind, int64_t* at_offset) except -1
+    cdef int _add_all(self, list records, Py_ssize_t header_count) except -1
+    cdef void _go_back(self, Py_ssize_t rows, Py_ssize_t header_rows, BytesColumn* key, BytesColumn* value,
+                       BytesColumn* header_key, BytesColumn* header_value) noexcept
+    cdef void _finish_rows(self, Py_ssize_t first, Py_ssize_t row) noexcept nogil
     cdef void _restore(self, BytesColumn* column, BytesColumn* before) noexcept
     cdef int _reserve_all(self, Py_ssize_t count, int64_t payload_size) noexcept nogil
     cdef int _fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t to_offset, int64_t payload_size,

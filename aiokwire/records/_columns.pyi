@@ -1,5 +1,7 @@
 from typing import TypedDict
 
+from aiokwire.records._record import Record
+
 BytesBuffers = tuple[ArrowBuffer | None, ArrowBuffer, ArrowBuffer, int]
 
 class ArrowBuffer:
@@ -62,5 +64,10 @@ class Columns:
     @property
     def out_of_range(self) -> tuple[int, int] | None:
         """The first row whose timestamp 64 bits of microseconds cannot hold, and that timestamp in milliseconds."""
+    def add_records(self, records: list[Record]) -> None:
+        """Add records; all of them, or none.
+
+        Raises: InvalidArgument: for more than 2 GiB.
+        """
     def buffers(self) -> ColumnBuffers:
         """The buffers. Nothing can be added afterwards."""

@@ -6,11 +6,13 @@
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport INT32_MAX, INT64_MAX, int8_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from aiokwire.records._cursor cimport FAULT_LENGTH, FAULT_MEMORY, FAULT_TRAILING, FINE, Cursor, Slot, next_header, next_slot
+from aiokwire.records._record cimport Record
 
 from aiokwire.errors import InvalidArgument
 
@@ -60,6 +62,12 @@ cdef inline int _add(BytesColumn* column, Py_ssize_t row, const uint8_t* p, int6
             column.data.size += size
     (<int32_t*>column.offsets.p)[row + 1] = <int32_t>column.data.size
     return 0
+
+
+cdef inline int _add_bytes(BytesColumn* column, Py_ssize_t row, bytes content) except -1:
+    if content is None:
+        return _add(column, row, NULL, -1)
+    return _add(column, row, <const uint8_t*>PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content))
 
 
 cdef inline void _add_nulls(BytesColumn* column, Py_ssize_t row, Py_ssize_t end) noexcept nogil:
@@ -272,16 +280,85 @@ cdef class Columns:
             fault = self._fill(cursor, count, from_offset, to_offset, payload_size, topic_index, partition,
                                timestamp_kind, at_offset)
         if fault:
-            self.rows = rows
-            self.header_rows = header_rows
-            self._restore(&self.key, &key)
-            self._restore(&self.value, &value)
-            self._restore(&self.header_key, &header_key)
-            self._restore(&self.header_value, &header_value)
-            self.header_offsets.size = 4 * (rows + 1) if rows else 0
-            if self.strange_row >= rows:
-                self.strange_row = -1
+            self._go_back(rows, header_rows, &key, &value, &header_key, &header_value)
         return fault
+
+    def add_records(self, list records not None):
+        if self.taken is not None:
+            raise InvalidArgument("the columns were handed out already")
+        cdef Py_ssize_t rows = self.rows, header_rows = self.header_rows
+        cdef BytesColumn key = self.key, value = self.value
+        cdef BytesColumn header_key = self.header_key, header_value = self.header_value
+        cdef int64_t keys = self.key.data.size, values = self.value.data.size, headers = self.header_rows
+        cdef Record record
+        for record in records:
+            keys += len(record.key) if record.key is not None else 0
+            values += len(record.value) if record.value is not None else 0
+            headers += len(record.headers)
+        if keys > INT32_MAX or values > INT32_MAX or headers > INT32_MAX:
+            raise InvalidArgument("more than 2 GiB of records for one Arrow batch: convert fewer at a time")
+        if self._add_all(records, headers - header_rows):
+            self._go_back(rows, header_rows, &key, &value, &header_key, &header_value)
+            raise MemoryError
+
+    cdef int _add_all(self, list records, Py_ssize_t header_count) except -1:
+        """Adds delivered records, row by row; answers whether memory is short."""
+        cdef Py_ssize_t row = self.rows, count = len(records)
+        cdef Record record
+        cdef int32_t topic_index = -1
+        cdef str topic = None
+        if self._reserve_all(count, 0):
+            return 1
+        if _reserve_rows(&self.header_key, self.header_rows, header_count):
+            return 1
+        if _reserve_rows(&self.header_value, self.header_rows, header_count):
+            return 1
+        for record in records:
+            if record.topic is not topic:
+                topic = record.topic
+                if topic not in self.topics:
+                    self.topics.append(topic)
+                topic_index = self.topics.index(topic)
+            if self.keys and _add_bytes(&self.key, row, record.key):
+                return 1
+            if self.values and _add_bytes(&self.value, row, record.value):
+                return 1
+            (<int64_t*>self.offset.p)[row] = record.offset
+            (<int64_t*>self.timestamp.p)[row] = record.timestamp
+            (<int32_t*>self.topic.p)[row] = topic_index
+            (<int32_t*>self.partition.p)[row] = record.partition
+            if self.microseconds:
+                (<int32_t*>self.timestamp_type.p)[row] = record.timestamp_kind
+            else:
+                (<int8_t*>self.timestamp_type.p)[row] = record.timestamp_kind
+            if self.headers:
+                for name, content in record.headers:
+                    if _add_bytes(&self.header_key, self.header_rows, (<str>name).encode("utf-8", "replace")):
+                        return 1
+                    if _add_bytes(&self.header_value, self.header_rows, content):
+                        return 1
+                    self.header_rows += 1
+            row += 1
+            (<int32_t*>self.header_offsets.p)[row] = <int32_t>self.header_rows
+        if self.microseconds:
+            self._change_times(self.rows, row)
+        if self.header_rows:
+            _settle(&self.header_key, self.header_rows)
+            _settle(&self.header_value, self.header_rows)
+        self._finish_rows(self.rows, row)
+        return 0
+
+    cdef void _go_back(self, Py_ssize_t rows, Py_ssize_t header_rows, BytesColumn* key, BytesColumn* value,
+                       BytesColumn* header_key, BytesColumn* header_value) noexcept:
+        self.rows = rows
+        self.header_rows = header_rows
+        self._restore(&self.key, key)
+        self._restore(&self.value, value)
+        self._restore(&self.header_key, header_key)
+        self._restore(&self.header_value, header_value)
+        self.header_offsets.size = 4 * (rows + 1) if rows else 0
+        if self.strange_row >= rows:
+            self.strange_row = -1
 
     cdef void _restore(self, BytesColumn* column, BytesColumn* before) noexcept:
         # memory may have moved: only sizes go back
@@ -353,12 +430,17 @@ cdef class Columns:
             _repeat_int32(self.timestamp_type.p, first, row, timestamp_kind)
         else:
             memset(self.timestamp_type.p + first, timestamp_kind, row - first)
-        if not keys:
-            _add_nulls(&self.key, first, row)
-        if not values:
-            _add_nulls(&self.value, first, row)
         if not headers:
             _repeat_int32(self.header_offsets.p, first + 1, row + 1, <int32_t>self.header_rows)
+        self._finish_rows(first, row)
+        return FINE
+
+    cdef void _finish_rows(self, Py_ssize_t first, Py_ssize_t row) noexcept nogil:
+        """The rows from `first` to `row` are written: sets the sizes, and nulls where nothing is wanted."""
+        if not self.keys:
+            _add_nulls(&self.key, first, row)
+        if not self.values:
+            _add_nulls(&self.value, first, row)
         _settle(&self.key, row)
         _settle(&self.value, row)
         self.rows = row
@@ -366,7 +448,6 @@ cdef class Columns:
         self.header_offsets.size += 4
         self.offset.size = self.timestamp.size = 8 * row
         self.timestamp_type.size = row * self._size_of_type()
-        return FINE
 
     cdef inline int _size_of_type(self) noexcept nogil:
         """Spark's are integers of 32 bits."""

@@ -10,6 +10,7 @@ from aiokwire.errors import ConfigurationError
 from aiokwire.records._arrow_c import export
 from aiokwire.records._batch import RecordBatch
 from aiokwire.records._columns import Columns
+from aiokwire.records._record import Record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +36,16 @@ def to_arrow(batches: Sequence[RecordBatch], from_offsets: Iterable[int] | None 
     else:
         for batch, from_offset in zip(batches, from_offsets, strict=True):
             batch.add_to(columns, from_offset)
+    return columns_to_arrow(columns)
+
+
+def records_to_arrow(records: Sequence[Record]) -> pa.RecordBatch:
+    """Return records as one record batch, columns as `to_arrow`.
+
+    Raises: ConfigurationError: without pyarrow; InvalidArgument: for more than 2 GiB.
+    """
+    columns = Columns()
+    columns.add_records(list(records))
     return columns_to_arrow(columns)
 
 

@@ -5,7 +5,9 @@ config             options                          work_queue       what is fet
 executor           calls handlers                   settlement       what follows an attempt
 committer          commits offsets                  transactional    commits with what was sent
 rebalance          revoked and assigned partitions
+batching           batches of records               batch_settlement what follows their attempts
 handlers           functions and their topics       signatures       a handler's arguments
+batch_arguments    the arguments of handlers of batches
 decoding           from an annotation to a decoder  json_values      the standard library's types
 context            a handler's view of its record and of the worker
 completed_offsets  what is finished of a partition  offset_metadata  the same in a commit's metadata
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     )
     from aiokwire.worker.offset_metadata import decode_ranges as decode_ranges, encode_ranges as encode_ranges
     from aiokwire.worker.outcomes import (
+        BatchError as BatchError,
         DeadLetter as DeadLetter,
         Retry as Retry,
         RetryPolicy as RetryPolicy,
@@ -64,7 +67,7 @@ else:
             "worker.handlers": "Handler HandlerRegistry",
             "worker.health": "WorkerHealth WorkerPartitionHealth",
             "worker.offset_metadata": "decode_ranges encode_ranges",
-            "worker.outcomes": "DeadLetter Retry RetryPolicy Skip",
+            "worker.outcomes": "BatchError DeadLetter Retry RetryPolicy Skip",
             "worker.rate_limit": "RateLimit",
             "worker.signatures": "Key",
             "worker.worker": "Worker",

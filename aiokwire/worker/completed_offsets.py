@@ -7,8 +7,11 @@ never passes an unfinished record.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from aiokwire.worker.signatures import RawRecord
 
 
 class OffsetRange(NamedTuple):
@@ -56,6 +59,22 @@ class CompletedOffsets:
             return False
         self._unfinished[offset] = None
         return True
+
+    def start_many(self, records: Sequence[RawRecord]) -> Sequence[RawRecord]:
+        """Note the next records; return those that were not finished before."""
+        first, last = records[0], records[-1]
+        is_known = bool(self._epochs) and self._epochs[-1][1] == first.leader_epoch == last.leader_epoch
+        if not is_known or first.offset < max(self._beyond, self._committed):
+            return [record for record in records if self.start(record.offset, record.leader_epoch)]
+        self._unfinished.update(dict.fromkeys(record.offset for record in records))
+        self._next = last.offset + 1
+        return records
+
+    def complete_many(self, records: Iterable[RawRecord]) -> None:
+        """Note that started records are finished."""
+        unfinished = self._unfinished
+        for record in records:
+            del unfinished[record.offset]
 
     def _is_finished(self, offset: int) -> bool:
         while self._skips and self._skips[0].end <= offset:

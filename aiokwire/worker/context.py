@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from aiokwire.consumer import ConsumerRecord
@@ -48,9 +49,12 @@ class Context:
     attempt: 1 for the first call of the handler with this record, 2 for the second, ...; those
     before it waited in a retry topic count.
     handler: the handler's name.
+    record: the record; the first one of a batch.
     """
 
     __slots__ = ("_outlet", "attempt", "deliveries", "handler", "held", "record")
+    # For the worker: of the records of a batch that failed, the errors by offset.
+    failures: Mapping[int, BaseException] | None = None
 
     def __init__(self, record: ConsumerRecord[bytes, bytes], attempt: int, handler: str, outlet: Outlet) -> None:
         self.record = record
@@ -60,6 +64,11 @@ class Context:
         # For the worker; most handlers send nothing.
         self.held: list[Output] | None = None
         self.deliveries: list[Delivery] | None = None
+
+    @property
+    def records(self) -> Sequence[ConsumerRecord[bytes, bytes]]:
+        """The records of this call: those of a batch in the order of their offsets, else one."""
+        return (self.record,)
 
     @property
     def topic(self) -> str:
@@ -147,3 +156,27 @@ class Context:
 
     def __repr__(self) -> str:
         return f"<Context {self.topic_partition} at offset {self.offset}, attempt {self.attempt} of {self.handler}>"
+
+
+class BatchContext(Context):
+    """One attempt to handle a batch. Its place is that of the first record."""
+
+    __slots__ = ("_records", "failures")
+
+    def __init__(
+        self, records: Sequence[ConsumerRecord[bytes, bytes]], attempt: int, handler: str, outlet: Outlet
+    ) -> None:
+        super().__init__(records[0], attempt, handler, outlet)
+        self._records = records
+        self.failures: Mapping[int, BaseException] | None = None
+
+    @property
+    def records(self) -> Sequence[ConsumerRecord[bytes, bytes]]:
+        """See `Context`."""
+        return self._records
+
+    def note_failures(self, failures: Mapping[int, BaseException]) -> None:
+        """Note the errors of records, by offset. If all failed, what was sent does not count."""
+        self.failures = failures
+        if len(failures) == len(self._records):
+            self.held = self.deliveries = None

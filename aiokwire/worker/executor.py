@@ -15,9 +15,9 @@ import anyio.lowlevel
 
 from aiokwire.clock import loop_time
 from aiokwire.types import TopicPartition
-from aiokwire.worker.context import Context, Outlet
+from aiokwire.worker.context import Outlet
 from aiokwire.worker.settlement import Settlement
-from aiokwire.worker.work_queue import InFlightRecord, WorkQueue
+from aiokwire.worker.work_queue import Work, WorkQueue
 
 # After this time (seconds) with handlers that do not wait, the event loop gets a turn.
 TURN: Final = 0.005
@@ -52,7 +52,7 @@ class Turn:
 
 
 class Executor:
-    """Handles one record at a time, until cancelled."""
+    """Handles one record, or one batch, at a time, until cancelled."""
 
     __slots__ = (
         "_clock",
@@ -77,7 +77,7 @@ class Executor:
         self._scope = anyio.CancelScope()
         self._interruption: Interruption | None = None
         self._error: BaseException | None = None  # of the attempt that was interrupted
-        self.item: InFlightRecord | None = None  # being handled
+        self.item: Work | None = None  # being handled
         self.started = 0.0  # when the attempt began
         self.expires = math.inf  # when the attempt times out
 
@@ -110,7 +110,7 @@ class Executor:
             self.started = now
             line = item.partition.handler_line
             self.expires = now + line.timeout
-            context = Context(item.record, item.attempt, line.handler.name, outlet)
+            context = line.new_context(item.record, item.attempt, line.handler.name, outlet)
             turn.current = self
             try:
                 await line.attempt(item.record, context)
@@ -131,7 +131,7 @@ class Executor:
                 now = ended
                 if self._interruption is not None:
                     return
-                if context.deliveries is None and context.held is None:
+                if context.deliveries is None and context.held is None and context.failures is None:
                     queue.finish(item)
                 else:
                     await self._settlement.finish(item, context)
@@ -141,7 +141,7 @@ class Executor:
                 await turn.pause(clock)
                 now = clock()
 
-    async def _fail(self, item: InFlightRecord) -> None:
+    async def _fail(self, item: Work) -> None:
         error, self._error = self._error, None
         assert error is not None
         await self._settlement.fail(item, error)
@@ -217,16 +217,16 @@ class RetryTimer:
 
     def __init__(self, queue: WorkQueue) -> None:
         self._queue = queue
-        self._waiting: list[tuple[float, int, InFlightRecord]] = []  # a heap by time
+        self._waiting: list[tuple[float, int, Work]] = []  # a heap by time
         self._number = itertools.count()
         self._changed = anyio.Event()
 
     @property
-    def records(self) -> list[InFlightRecord]:
-        """The records that wait."""
+    def records(self) -> list[Work]:
+        """The records, and batches, that wait."""
         return [item for _, _, item in self._waiting if not item.partition.is_closing]
 
-    def put_off(self, item: InFlightRecord, delay: float) -> None:
+    def put_off(self, item: Work, delay: float) -> None:
         """Have a record handled again after `delay` seconds."""
         self._queue.put_off(item)
         heapq.heappush(self._waiting, (loop_time() + delay, next(self._number), item))

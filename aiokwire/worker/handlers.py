@@ -6,12 +6,15 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypedDict, TypeVar, Unpack, cast
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypedDict, TypeVar, Unpack, cast
 
 from aiokwire.errors import ConfigurationError
+from aiokwire.worker.batch_arguments import batch_arguments_of
+from aiokwire.worker.batching import BatchBounds
 from aiokwire.worker.circuit_breaker import CircuitBreaker
-from aiokwire.worker.context import Context
+from aiokwire.worker.context import BatchContext, Context
+from aiokwire.worker.outcomes import BatchError
 from aiokwire.worker.rate_limit import RateLimit
 from aiokwire.worker.signatures import Deserializer, Deserializers, Parts, RawRecord, arguments_of
 
@@ -23,12 +26,14 @@ T = TypeVar("T")
 HandlerFunction = Callable[..., Awaitable[object]]
 Topics = str | re.Pattern[str] | Iterable[str | re.Pattern[str]]
 
+# How long (seconds) the first record of a batch waits for more, without `max_wait`.
+MAX_WAIT: Final = 0.1
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _BY_ANNOTATION: Final = Deserializers()
 _INLINE_FLAGS: Final = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 
 
-class HandlerOptions(TypedDict, total=False):
+class SingleOptions(TypedDict, total=False):
     """The keyword arguments of `Handler`."""
 
     name: str | None
@@ -39,6 +44,13 @@ class HandlerOptions(TypedDict, total=False):
     circuit_breaker: CircuitBreaker | None
     key_deserializer: Deserializer | None
     value_deserializer: Deserializer | None
+
+
+class HandlerOptions(SingleOptions, total=False):
+    """The keyword arguments of `Handler` and of `BatchHandler`."""
+
+    max_records: int | None
+    max_wait: float | None
 
 
 class Handler:
@@ -71,6 +83,8 @@ class Handler:
         "timeout",
         "topics",
     )
+    bounds: BatchBounds | None = None
+    context_type: ClassVar[type[Context]] = Context
 
     def __init__(
         self,
@@ -95,7 +109,10 @@ class Handler:
         self.circuit_breaker = _checked_type(self.name, "circuit_breaker", circuit_breaker, CircuitBreaker)
         self._function = function
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
-        self._arguments = arguments_of(function, self.name, self._deserializers)
+        self._arguments = self._arguments_of(function)
+
+    def _arguments_of(self, function: HandlerFunction) -> Any:
+        return arguments_of(function, self.name, self._deserializers)
 
     def __call__(self, record: RawRecord, context: Context) -> Awaitable[object]:
         """Decode the arguments and call the function; the result is to be awaited.
@@ -122,6 +139,60 @@ class Handler:
         return f"<Handler {self.name} of {_names(self.topics)}>"
 
 
+class BatchHandler(Handler):
+    """A function that receives many records of one partition at once.
+
+    Args:
+        max_records: the most records of a batch.
+        max_wait: how long (seconds) the first record of a batch that is not full waits for more;
+            None: 0.1.
+        options: as for `Handler`; `concurrency` and `timeout` are of batches.
+
+    Raises: ConfigurationError: as `Handler`.
+    """
+
+    __slots__ = ("bounds",)
+    context_type = BatchContext
+
+    def __init__(
+        self,
+        function: HandlerFunction,
+        topics: Topics,
+        *,
+        max_records: int,
+        max_wait: float | None = None,
+        **options: Unpack[SingleOptions],
+    ) -> None:
+        super().__init__(function, topics, **options)
+        self.bounds: BatchBounds | None = _checked_bounds(self.name, max_records, max_wait)
+
+    def _arguments_of(self, function: HandlerFunction) -> Any:
+        return batch_arguments_of(function, self.name, self._deserializers)
+
+    async def __call__(self, records: Sequence[RawRecord], context: BatchContext) -> None:  # type: ignore[override]
+        """Decode the arguments and await the function. Notes in `context.failures` which records
+        failed, if not all of them did so by one error of the function.
+
+        Raises: what the function raises, unless records could not be decoded.
+        """
+        decoded = await self._arguments.decode(records, context, self._deserializers, self.name)
+        failures: dict[int, BaseException] = decoded.failures
+        if decoded.records:
+            try:
+                await self._function(
+                    *[fill(decoded, context) for fill in self._arguments.positional],
+                    **{name: fill(decoded, context) for name, fill in self._arguments.named.items()},
+                )
+            except BatchError as error:
+                failures |= error.by_offset(decoded.records)
+            except Exception as error:
+                if not failures:
+                    raise
+                failures |= dict.fromkeys((record.offset for record in decoded.records), error)
+        if failures:
+            context.note_failures(failures)
+
+
 class HandlerRegistry:
     """The handlers of a worker; each topic has one."""
 
@@ -136,12 +207,12 @@ class HandlerRegistry:
         return len(self._handlers)
 
     def add(self, topics: Topics, function: HandlerFunction, **options: Unpack[HandlerOptions]) -> Handler:
-        """Add a handler; `options` are those of `Handler`.
+        """Add a handler; `options` are those of `Handler`, or with `max_records` of `BatchHandler`.
 
         Raises: ConfigurationError: as for `Handler`; one of the topics has a handler, or another
         handler has this name.
         """
-        handler = Handler(function, topics, **options)
+        handler = new_handler(function, topics, **options)
         for other in self._handlers:
             if other.name == handler.name:
                 raise ConfigurationError(f"two handlers are named {handler.name}: give one of them another name=")
@@ -271,6 +342,36 @@ def _checked_timeout(handler: str, given: object) -> float | None:
     if given is None or (type(given) in (int, float) and 0 < cast("float", given) < math.inf):
         return cast("float | None", given)
     raise ConfigurationError(f"handler {handler}: timeout must be seconds above 0, or None, not {given!r}")
+
+
+def new_handler(
+    function: HandlerFunction,
+    topics: Topics,
+    *,
+    max_records: int | None = None,
+    max_wait: float | None = None,
+    **options: Unpack[SingleOptions],
+) -> Handler:
+    """Return a handler of records, or with `max_records` one of batches.
+
+    Raises: ConfigurationError: as `Handler`.
+    """
+    if max_records is not None:
+        return BatchHandler(function, topics, max_records=max_records, max_wait=max_wait, **options)
+    handler = Handler(function, topics, **options)
+    if max_wait is not None:
+        raise ConfigurationError(f"handler {handler.name}: max_wait needs max_records=, which makes it receive batches")
+    return handler
+
+
+def _checked_bounds(handler: str, max_records: object, max_wait: object) -> BatchBounds:
+    if type(max_records) is not int or max_records < 1:
+        raise ConfigurationError(f"handler {handler}: max_records must be a number, at least 1, not {max_records!r}")
+    if max_wait is None:
+        return BatchBounds(max_records, MAX_WAIT)
+    if type(max_wait) not in (int, float) or not 0 <= cast("float", max_wait) < math.inf:
+        raise ConfigurationError(f"handler {handler}: max_wait must be seconds, at least 0, not {max_wait!r}")
+    return BatchBounds(max_records, cast("float", max_wait))
 
 
 def _names(topics: Iterable[str | re.Pattern[str]]) -> str:

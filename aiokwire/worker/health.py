@@ -10,7 +10,7 @@ from aiokwire.consumer import ConsumerHealth
 from aiokwire.producer import ProducerHealth
 from aiokwire.types import TopicPartition
 from aiokwire.worker.circuit_breaker import Circuit, CircuitState
-from aiokwire.worker.work_queue import AssignedPartition, InFlightRecord
+from aiokwire.worker.work_queue import AssignedPartition, Work
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class WorkerHealth:
 
 
 class Running(Protocol):
-    """What handles one record at a time."""
+    """What handles one record, or one batch, at a time."""
 
-    item: InFlightRecord | None
+    item: Work | None
     started: float
 
 
@@ -93,7 +93,7 @@ class ProgressMonitor:
         now: float,
         partitions: Collection[AssignedPartition],
         running: Collection[Running],
-        waiting: Collection[InFlightRecord],
+        waiting: Collection[Work],
     ) -> dict[TopicPartition, WorkerPartitionHealth]:
         """Return the partitions with unfinished records.
 
@@ -105,8 +105,9 @@ class ProgressMonitor:
         """
         oldest = {each: offset for each in partitions if (offset := each.completed.oldest) is not None}
         self._seen = {each: self._since(each, offset, now) for each, offset in oldest.items()}
-        active = {(one.item.partition, one.item.record.offset): one for one in running if one.item is not None}
-        put_off = {(item.partition, item.record.offset): item for item in waiting}
+        items = [(one, one.item) for one in running if one.item is not None]
+        active = {(item.partition, offset): one for one, item in items for offset in item.offsets}
+        put_off = {(item.partition, offset): item for item in waiting for offset in item.offsets}
         found = {}
         for each, (offset, since) in self._seen.items():
             runner = active.get((each, offset))
@@ -121,9 +122,7 @@ class ProgressMonitor:
         return before if before is not None and before[0] == offset else (offset, now)
 
 
-def reason_of(
-    running: Running | None, put_off: InFlightRecord | None, now: float, circuit: Circuit | None = None
-) -> str:
+def reason_of(running: Running | None, put_off: Work | None, now: float, circuit: Circuit | None = None) -> str:
     """Return what an unfinished record waits for."""
     if running is not None and running.item is not None:
         name = running.item.partition.handler_line.handler.name
@@ -133,4 +132,4 @@ def reason_of(
         return f"the record waits for attempt {put_off.attempt} of handler {name}"
     if circuit is not None and circuit.state is not CircuitState.CLOSED:
         return f"circuit {circuit.name} is {circuit.state.value} after {circuit.reason}"
-    return "the record waits for an executor, or for the acknowledgement of what its handler sent"
+    return "the record waits for an executor, for its batch, or for the acknowledgement of what its handler sent"

@@ -22,6 +22,9 @@ from aiokwire.metrics import (
 if TYPE_CHECKING:
     from aiokwire.worker.work_queue import HandlerLine
 
+# Bounds of the sizes of batches.
+SIZES: Final = (1.0, 5.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 5000.0, 10_000.0)
+
 HANDLER: Final = "kafka.worker.handler"
 ACTION: Final = "kafka.worker.action"
 CIRCUIT: Final = "kafka.worker.circuit"
@@ -30,10 +33,18 @@ DURATION: Final = Metric(
     "messaging.process.duration",
     "histogram",
     "s",
-    "Time of an attempt to handle a record, by its outcome; its count without `error.type` is the number of "
-    "records that handlers have completed.",
+    "Time of an attempt to handle a record, or a batch, by its outcome; its count without `error.type` is the number "
+    "of records, or batches, that handlers have completed.",
     (SYSTEM, OPERATION, HANDLER, ERROR_TYPE),
     LONG,
+)
+BATCH: Final = Metric(
+    "kafka.worker.batch.records",
+    "histogram",
+    "{message}",
+    "Records of a call of a handler of batches, whatever its outcome; the sum is the number of records.",
+    (HANDLER,),
+    SIZES,
 )
 FAILURES: Final = Metric(
     "kafka.worker.failure",
@@ -54,7 +65,7 @@ CIRCUIT_OPEN: Final = Metric(
 CIRCUIT_OPENINGS: Final = Metric(
     "kafka.worker.circuit.openings", "counter", "{opening}", "How often a circuit has opened.", (CIRCUIT,)
 )
-METRICS: Final = (DURATION, FAILURES, IN_FLIGHT, ACTIVE, CONCURRENCY, CIRCUIT_OPEN, CIRCUIT_OPENINGS)
+METRICS: Final = (DURATION, BATCH, FAILURES, IN_FLIGHT, ACTIVE, CONCURRENCY, CIRCUIT_OPEN, CIRCUIT_OPENINGS)
 
 PROCESS: Final = "process"
 
@@ -62,13 +73,20 @@ PROCESS: Final = "process"
 class HandlerCounts:
     """What became of the attempts of one handler. Executors and settlement call it on the loop."""
 
-    __slots__ = ("_actions", "_completed", "_failed", "returned")
+    __slots__ = ("_actions", "_completed", "_failed", "_sizes", "returned")
 
     def __init__(self) -> None:
         self._completed = DURATION.new_histogram()
         self.returned = self._completed.observe  # the handler returned, after this time (seconds)
         self._failed: dict[str, Histogram] = {}  # by the type of the error
         self._actions: dict[str, int] = {}
+        self._sizes: Histogram | None = None  # of a handler of batches
+
+    def started(self, records: int) -> None:
+        """A batch is about to be handled."""
+        if self._sizes is None:
+            self._sizes = BATCH.new_histogram()
+        self._sizes.observe(records)
 
     def raised(self, error: BaseException, seconds: float) -> None:
         """The handler raised, or was interrupted."""
@@ -77,15 +95,17 @@ class HandlerCounts:
             self._failed[kind] = DURATION.new_histogram()
         self._failed[kind].observe(seconds)
 
-    def followed(self, action: str) -> None:
-        """What followed a failure."""
-        self._actions[action] = self._actions.get(action, 0) + 1
+    def followed(self, action: str, count: int = 1) -> None:
+        """What followed the failure of `count` records."""
+        self._actions[action] = self._actions.get(action, 0) + count
 
     def samples(self, handler: str, labels: Labels) -> list[Sample]:
         """Return the metrics of the handler; from any thread."""
         found = [DURATION.sample(self._completed.read(), labels, KAFKA, PROCESS, handler)]
         for kind, histogram in list(self._failed.items()):
             found.append(DURATION.sample(histogram.read(), labels, KAFKA, PROCESS, handler, kind))
+        if self._sizes is not None:
+            found.append(BATCH.sample(self._sizes.read(), labels, handler))
         return found + [FAILURES.sample(count, labels, handler, one) for one, count in list(self._actions.items())]
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from aiokwire.consumer import ConsumerRecord
 from aiokwire.hooks import HookCaller, Hooks
 from aiokwire.worker.context import Context
 from aiokwire.worker.handlers import Handler
@@ -14,7 +13,8 @@ from aiokwire.worker.handlers import Handler
 if TYPE_CHECKING:
     from aiokwire.worker.circuit_breaker import Circuit
 
-Attempt: TypeAlias = Callable[[ConsumerRecord[bytes, bytes], Context], Awaitable[object]]
+# Called with a record, or with the list of records of a batch.
+Attempt: TypeAlias = Callable[[Any, Context], Awaitable[object]]
 
 
 class ObservedHandler(HookCaller):
@@ -24,7 +24,7 @@ class ObservedHandler(HookCaller):
         super().__init__(hooks, logging.getLogger("aiokwire.worker"))
         self._handler = handler
 
-    async def __call__(self, record: ConsumerRecord[bytes, bytes], context: Context) -> None:
+    async def __call__(self, record: Any, context: Context) -> None:
         """Call the handler."""
         with self._around(self._hooks.around_process, record):
             await self._handler(record, context)
@@ -37,7 +37,7 @@ class GuardedHandler:
         self._attempt = attempt
         self._circuit = circuit
 
-    async def __call__(self, record: ConsumerRecord[bytes, bytes], context: Context) -> None:
+    async def __call__(self, record: Any, context: Context) -> None:
         """Call the handler."""
         probed = self._circuit.begin()
         try:

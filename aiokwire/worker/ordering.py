@@ -99,6 +99,10 @@ class Ordering(Generic[T]):
         else:
             waiting.append(item)
 
+    def offer(self, item: T) -> None:
+        """Admit an item that may run now; it has no chain."""
+        self._make_ready(item)
+
     def take(self) -> T | None:
         """Return a record that may run now, or None; `release` or `put_off` must follow."""
         lines = self._lines

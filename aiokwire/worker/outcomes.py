@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import enum
 import random
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from aiokwire.config import require_int, require_number
-from aiokwire.consumer import DeserializationError
+from aiokwire.consumer import ConsumerRecord, DeserializationError
 from aiokwire.errors import ConfigurationError, InvalidArgument
 
 # What may follow the last attempt.
@@ -47,6 +47,41 @@ class DeadLetter(Exception):
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason or "the handler rejected the record")
         self.reason = reason
+
+
+class BatchError(Exception):
+    """Raised by a handler of batches: some records failed, all others are completed.
+
+    Each failed record follows its own error: those that are retried form the next batch. What the
+    handler sent counts for the completed records, and is kept.
+    """
+
+    def __init__(self, errors: Mapping[int | ConsumerRecord[Any, Any], Exception]) -> None:
+        """`errors`: by index in the lists that the handler received, or by record.
+
+        Raises: InvalidArgument: there are none, or one is not an `Exception`.
+        """
+        if not errors or not all(isinstance(error, Exception) for error in errors.values()):
+            raise InvalidArgument(f"BatchError takes a mapping of indexes or records to exceptions, not {errors!r}")
+        super().__init__(f"{len(errors)} record(s) of the batch failed")
+        self.errors = dict(errors)
+
+    def by_offset(self, records: Sequence[ConsumerRecord[Any, Any]]) -> dict[int, Exception]:
+        """Return the errors by the offsets of the records, which the handler received.
+
+        Raises: InvalidArgument: one is not of the batch.
+        """
+        offsets = {record.offset for record in records}
+        found = {}
+        for which, error in self.errors.items():
+            if isinstance(which, int):
+                offset = records[which].offset if 0 <= which < len(records) else -1
+            else:
+                offset = which.offset
+            if offset not in offsets:
+                raise InvalidArgument(f"BatchError names {which!r}, but the batch has {len(records)} record(s)")
+            found[offset] = error
+        return found
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

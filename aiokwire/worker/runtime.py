@@ -190,6 +190,7 @@ class Runtime:
                     raise ConfigurationError(
                         f'handler {handler.name}: a circuit breaker repeats calls, and delivery="at-most-once" does not'
                     )
+            _check_bounds(handler, self._config.max_in_flight_records)
             line = self._lines[handler] = self._new_line(handler, policy)
         return line
 
@@ -228,7 +229,7 @@ class Runtime:
             self.consumer.health(),
             self._producers.current.health(),
             partitions,
-            retries=len(put_off),
+            retries=sum(item.count for item in put_off),
             running=sum(one.item is not None for one in self._workers),
             failure=self.failure,
         )
@@ -457,3 +458,11 @@ class Runtime:
         if failure is not None and self.failure is None:
             self.failure = failure
         self.stopped.set()
+
+
+def _check_bounds(handler: Handler, most: int) -> None:
+    bounds = handler.bounds
+    if bounds is not None and bounds.max_records > most:
+        raise ConfigurationError(
+            f"handler {handler.name}: max_records ({bounds.max_records}) must not exceed max_in_flight_records ({most})"
+        )

@@ -17,11 +17,12 @@ import anyio
 
 from aiokwire.errors import KafkaError
 from aiokwire.producer import Delivery
+from aiokwire.worker.batch_settlement import BatchSettlement
 from aiokwire.worker.context import Context, Output
 from aiokwire.worker.dead_letters import DeadLetters, message_of
 from aiokwire.worker.outcomes import Action, Decision, Skip, decide
 from aiokwire.worker.retry_topics import RetryTopics, attempts_of, rounds_of
-from aiokwire.worker.work_queue import InFlightRecord, WorkQueue
+from aiokwire.worker.work_queue import InFlightBatch, InFlightRecord, Work, WorkQueue
 
 if TYPE_CHECKING:
     from aiokwire.worker.executor import RetryTimer
@@ -32,7 +33,7 @@ logger = logging.getLogger("aiokwire.worker")
 class Publisher(Protocol):
     """Sends what a handler held back until it returned."""
 
-    async def publish(self, item: InFlightRecord, outputs: list[Output]) -> None:
+    async def publish(self, item: Work, outputs: list[Output]) -> None:
         """Add records to the transaction of the record's offset.
 
         Raises: KafkaError: one of them was refused; none counts.
@@ -61,11 +62,13 @@ class Settlement:
         self._publisher = publisher
         self._rng = rng
         self._on_fatal = on_fatal
-        self._undelivered: deque[tuple[InFlightRecord, list[Delivery]]] = deque()
+        self._undelivered: deque[tuple[Work, list[Delivery]]] = deque()
         self._arrived = anyio.Event()
+        self._batches = BatchSettlement(queue, timer, self._decide, self._give_up)
 
-    async def finish(self, item: InFlightRecord, context: Context) -> None:
-        """Settle a record whose handler returned, after having sent something."""
+    async def finish(self, item: Work, context: Context) -> None:
+        """Settle a record whose handler returned, after having sent something; or a batch, of which
+        it may have reported records."""
         if context.held is not None:
             assert self._publisher is not None
             try:
@@ -73,7 +76,16 @@ class Settlement:
             except KafkaError as error:
                 await self.fail(item, error)
                 return
+        if isinstance(item, InFlightBatch) and context.failures is not None:
+            done = [record for record in item.record if record.offset not in context.failures]
+            self._await(self._queue.part_off(item, done), context)
+            await self._batches.fail(item, context.failures)
+            return
         self._queue.release(item)
+        self._await(item, context)
+
+    def _await(self, item: Work, context: Context) -> None:
+        """Complete a released record, once what its handler sent is acknowledged."""
         if context.deliveries is None:
             self._queue.complete(item)
         else:
@@ -92,22 +104,29 @@ class Settlement:
                 for delivery in deliveries:
                     await delivery
             except KafkaError as error:
-                is_completed = await self._give_up(item, error, _last(item))
+                is_completed = await self._give_up_delivered(item, error)
             self._undelivered.popleft()
             self._end(item, is_completed=is_completed)
 
-    async def fail(self, item: InFlightRecord, error: BaseException) -> None:
+    async def _give_up_delivered(self, item: Work, error: KafkaError) -> bool:
+        singles = item.singles() if isinstance(item, InFlightBatch) else [item]
+        return all([await self._give_up(each, error, _last(each)) for each in singles])
+
+    async def fail(self, item: Work, error: BaseException) -> None:
         """Settle a record whose attempt raised. Cancelled, it leaves the record as it was."""
         circuit = item.partition.handler_line.circuit
         if circuit is not None and circuit.failed(error):
-            item.partition.handler_line.counts.followed("postpone")
+            item.partition.handler_line.counts.followed("postpone", item.count)
             self._queue.postpone(item)
+            return
+        if isinstance(item, InFlightBatch):
+            await self._batches.fail(item, dict.fromkeys(item.offsets, error))
             return
         decision = self._decide(item, error)
         if decision.action is Action.RETRY:
             item.partition.handler_line.counts.followed(decision.action.value)
             what = _summary(error)
-            logger.debug("%s: attempt %d failed, next in %.3f s: %s", _place(item), item.attempt, decision.delay, what)
+            logger.debug("%s: attempt %d failed, next in %.3f s: %s", item.place, item.attempt, decision.delay, what)
             self._timer.put_off(item, decision.delay)
             return
         is_completed = await self._give_up(item, error, decision)
@@ -120,7 +139,7 @@ class Settlement:
             return decide(error, item.attempt, policy, self._rng)
         return decide(error, item.attempt - attempts_of(item.record), policy, self._rng, rounds_of(item.record))
 
-    def _end(self, item: InFlightRecord, *, is_completed: bool) -> None:
+    def _end(self, item: Work, *, is_completed: bool) -> None:
         if is_completed:
             self._queue.complete(item)
         else:
@@ -138,7 +157,7 @@ class Settlement:
         if action is Action.DEAD_LETTER:
             return await self._send_dead_letter(item, error)
         level = logging.INFO if isinstance(error, Skip) else logging.WARNING
-        logger.log(level, "%s: skipped after %d attempt(s): %s", _place(item), item.attempt, _summary(error))
+        logger.log(level, "%s: skipped after %d attempt(s): %s", item.place, item.attempt, _summary(error))
         return True
 
     async def _send_dead_letter(self, item: InFlightRecord, error: BaseException) -> bool:
@@ -177,10 +196,6 @@ class Settlement:
         return True
 
 
-def _place(item: InFlightRecord) -> str:
-    return f"{item.tp} at offset {item.record.offset}"
-
-
 def _summary(error: BaseException) -> str:
     text = message_of(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -193,7 +208,7 @@ def _last(item: InFlightRecord) -> Decision:
 def _refused(item: InFlightRecord, error: BaseException, refusal: KafkaError, what: str, otherwise: str) -> KafkaError:
     """Return why the worker stops: a record that failed could not be produced."""
     failure = KafkaError(
-        f"{_place(item)}: handler {item.partition.handler_line.handler.name} failed, and {what}: {refusal}. The record "
+        f"{item.place}: handler {item.partition.handler_line.handler.name} failed, and {what}: {refusal}. The record "
         "was not committed and is delivered again after a restart. Create the topic or permit writing to it, or "
         f"choose {otherwise} (the handler's error: {_summary(error)})"
     )
@@ -203,7 +218,7 @@ def _refused(item: InFlightRecord, error: BaseException, refusal: KafkaError, wh
 
 def _reason(item: InFlightRecord, error: BaseException) -> BaseException:
     """Return why the worker stops: what is not an `Exception` itself, such as SystemExit."""
-    what = f"handler {item.partition.handler_line.handler.name}, {_place(item)}, attempt {item.attempt}"
+    what = f"handler {item.partition.handler_line.handler.name}, {item.place}, attempt {item.attempt}"
     if not isinstance(error, Exception):
         logger.error("%s: %s was raised: the worker stops, the record is not committed", what, _summary(error))
         return error

@@ -25,7 +25,7 @@ RawRecord = ConsumerRecord[bytes, bytes]
 Parts = tuple[Any, Any]
 Fill = Callable[[RawRecord, Parts, Context], Any]
 
-_POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _STARRED: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _CHOICES: Final = "ConsumerRecord, Context, Headers, Annotated[T, Key] or the type of the decoded value"
 
@@ -79,26 +79,26 @@ def arguments_of(function: Callable[..., Any], name: str, deserializers: Deseria
     Raises: ConfigurationError: an argument has no annotation, one that cannot be decoded, or a
     default; there are two arguments for the value.
     """
-    hints = _hints(function, name)
+    hints = hints_of(function, name)
     positional, named, values = [], {}, []
-    for parameter in _open_parameters(function, name):
+    for parameter in open_parameters(function, name):
         if parameter.default is not parameter.empty:
-            _refuse(name, parameter.name, "has a default, which would never be used: remove it, or bind the "
+            refuse(name, parameter.name, "has a default, which would never be used: remove it, or bind the "
                     f"argument by functools.partial({name.rpartition('.')[2]}, {parameter.name}=...)")  # fmt: skip
-        argument = _Argument(name, parameter.name, hints.get(parameter.name, inspect.Parameter.empty), deserializers)
+        argument = Argument(name, parameter.name, hints.get(parameter.name, inspect.Parameter.empty), deserializers)
         if argument.is_value:
             values.append(parameter.name)
-        if parameter.kind in _POSITIONAL:
+        if parameter.kind in POSITIONAL:
             positional.append(argument.fill())
         else:
             named[parameter.name] = argument.fill()
     if len(values) > 1:
-        _refuse(name, values[1], f"would be a second value beside {values[0]!r}: keep one, and annotate others as "
+        refuse(name, values[1], f"would be a second value beside {values[0]!r}: keep one, and annotate others as "
                 "ConsumerRecord, Context, Headers or Annotated[T, Key]")  # fmt: skip
     return Arguments(tuple(positional), named)
 
 
-def _open_parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+def open_parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
     """Return the parameters that no `functools.partial` binds."""
     bound: set[str] = set()
     inner = function
@@ -108,13 +108,14 @@ def _open_parameters(function: Callable[..., Any], name: str) -> list[inspect.Pa
     found = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in _STARRED:
-            _refuse(name, f"*{parameter.name}", f"is not filled: annotate arguments one by one as {_CHOICES}")
+            refuse(name, f"*{parameter.name}", f"is not filled: annotate arguments one by one as {_CHOICES}")
         if parameter.name not in bound:
             found.append(parameter)
     return found
 
 
-def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    """Return the annotations of a handler's function."""
     while isinstance(function, functools.partial):
         function = function.func
     if not (inspect.isfunction(function) or inspect.ismethod(function)):
@@ -128,13 +129,15 @@ def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
         ) from None
 
 
-class _Argument:
+class Argument:
     """One argument of a handler."""
 
     def __init__(self, handler: str, name: str, annotation: Any, deserializers: Deserializers) -> None:
         if annotation is DeserializedRecord:
-            _refuse(handler, name, "is a DeserializedRecord, whose types are unknown at run time: annotate it as "
+            refuse(handler, name, "is a DeserializedRecord, whose types are unknown at run time: annotate it as "
                     "ConsumerRecord[K, V]")  # fmt: skip
+        if is_arrow(annotation):
+            refuse(handler, name, "is Arrow data, which has many records: pass max_records=")
         self._handler = handler
         self._name = name
         self._annotation = annotation
@@ -177,7 +180,7 @@ class _Argument:
         if given is not None:
             return lambda _record, decoded: decoded
         if annotation is inspect.Parameter.empty:
-            _refuse(self._handler, self._name, f"has no annotation: annotate it as {_CHOICES}")
+            refuse(self._handler, self._name, f"has no annotation: annotate it as {_CHOICES}")
         decode, takes_null, handler = self._by_annotation(annotation), accepts_null(annotation), self._handler
 
         def decode_part(record: RawRecord, data: bytes | None) -> Any:
@@ -196,7 +199,12 @@ class _Argument:
         try:
             return decoder_of(annotation)
         except ConfigurationError as error:
-            _refuse(self._handler, self._name, f"cannot be filled: {error}")
+            refuse(self._handler, self._name, f"cannot be filled: {error}")
+
+
+def is_arrow(annotation: Any) -> bool:
+    """Return whether an annotation is pyarrow's Table or RecordBatch, without importing it."""
+    return getattr(annotation, "__module__", "") == "pyarrow.lib" and annotation.__name__ in ("Table", "RecordBatch")
 
 
 def _failure(record: RawRecord, handler: str, part: str, error: Exception) -> DeserializationError:
@@ -217,5 +225,6 @@ def _refuse_null(record: RawRecord, handler: str, part: str, annotation: Any) ->
     )
 
 
-def _refuse(handler: str, argument: str, problem: str) -> NoReturn:
+def refuse(handler: str, argument: str, problem: str) -> NoReturn:
+    """Raise the error for an argument that cannot be filled."""
     raise ConfigurationError(f"handler {handler}: argument {argument!r} {problem}")

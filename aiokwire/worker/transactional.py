@@ -33,7 +33,7 @@ from aiokwire.types import Headers, RecordMetadata, TopicPartition
 from aiokwire.worker.committer import Fatal, Finished
 from aiokwire.worker.context import Output
 from aiokwire.worker.recovery import RenewableProducer, SentOffsets, committed_now, reads_decided, was_committed
-from aiokwire.worker.work_queue import InFlightRecord, WorkQueue
+from aiokwire.worker.work_queue import InFlightRecord, Work, WorkQueue
 
 logger = logging.getLogger("aiokwire.worker")
 
@@ -87,7 +87,7 @@ class TransactionCommitter:
 
     # --- called by executors ------------------------------------------------------------------------------------------
 
-    async def publish(self, item: InFlightRecord, outputs: list[Output]) -> None:
+    async def publish(self, item: Work, outputs: list[Output]) -> None:
         """See `Publisher`."""
         async with self._adding():
             sent = 0
@@ -100,7 +100,7 @@ class TransactionCommitter:
                     self._must_abort = str(error)  # all of them are sent again in the next one
                 else:
                     if sent or not isinstance(error, Exception):
-                        self._must_abort = f"{item.tp} at offset {item.record.offset} was published in part"
+                        self._must_abort = f"{item.place} was published in part"
                     raise
             self._keep(item.tp, outputs)
 

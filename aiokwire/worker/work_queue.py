@@ -6,14 +6,17 @@ fetched -> admit -> take -> (put_off -> put_back -> take)* -> release -> complet
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, Final, NamedTuple
 
 import anyio
 
 from aiokwire.consumer import ConsumerRecord
 from aiokwire.types import OffsetAndMetadata, Order, TopicPartition
+from aiokwire.worker.batching import BatchAssembly
 from aiokwire.worker.circuit_breaker import Circuit
 from aiokwire.worker.completed_offsets import CompletedOffsets, Progress
+from aiokwire.worker.context import Context, Outlet
 from aiokwire.worker.handlers import Handler
 from aiokwire.worker.metrics import HandlerCounts
 from aiokwire.worker.observed import Attempt
@@ -27,7 +30,7 @@ RawRecord = ConsumerRecord[bytes, bytes]
 class HandlerLine(Line):
     """The runnable records of a handler, with what applies to each attempt."""
 
-    __slots__ = ("attempt", "circuit", "counts", "handler", "policy", "timeout")
+    __slots__ = ("attempt", "circuit", "counts", "handler", "new_context", "policy", "timeout")
 
     def __init__(
         self,
@@ -43,6 +46,7 @@ class HandlerLine(Line):
         self.circuit = circuit
         self.counts = HandlerCounts()
         self.handler = handler
+        self.new_context: Callable[[Any, int, str, Outlet], Context] = handler.context_type
         self.attempt = attempt
         self.policy = policy
         self.timeout = timeout
@@ -52,6 +56,7 @@ class AssignedPartition:
     """The records of one assigned partition. Assigned and changed by `WorkQueue`."""
 
     __slots__ = (
+        "assembly",
         "bytes",
         "committed",
         "completed",
@@ -80,6 +85,7 @@ class AssignedPartition:
         self.delay = delay
         self.handler_line = handler_line
         self.completed = completed
+        self.assembly: BatchAssembly | None = None  # of a handler of batches
         self.committed: Progress | None = None  # by this worker, last
         self.stored = stored  # at the group's coordinator
         self.in_flight = 0
@@ -95,8 +101,9 @@ class InFlightRecord(Ordered):
     """A record that was admitted; `attempt` counts the calls of its handler."""
 
     __slots__ = ("attempt", "partition", "record", "size")
+    count: ClassVar[int] = 1
 
-    def __init__(self, record: RawRecord, partition: AssignedPartition, size: int) -> None:
+    def __init__(self, record: RawRecord, partition: AssignedPartition, size: int, attempt: int = 1) -> None:
         self.tp = partition.tp  # here, not in the base class: it runs for each record
         self.key = record.key
         self.line = partition.handler_line
@@ -104,7 +111,71 @@ class InFlightRecord(Ordered):
         self.record = record
         self.partition = partition
         self.size = size
+        self.attempt = attempt
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """The offset of its record."""
+        return (self.record.offset,)
+
+    @property
+    def place(self) -> str:
+        """Where it is, for logs and errors."""
+        return f"{self.tp} at offset {self.record.offset}"
+
+
+class InFlightBatch(Ordered):
+    """Records of one partition that are handled by one call. Filled by `BatchAssembly`."""
+
+    __slots__ = ("attempt", "due", "is_offered", "partition", "record")
+
+    def __init__(self, partition: AssignedPartition) -> None:
+        super().__init__(partition.tp, None, partition.handler_line)
+        self.partition = partition
+        self.record: list[RawRecord] = []  # named as that of `InFlightRecord`: what a handler is called with
         self.attempt = 1
+        self.due = 0.0  # when it waits for further records no longer
+        self.is_offered = False  # it may be handled
+
+    @property
+    def count(self) -> int:
+        """The number of its records."""
+        return len(self.record)
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """The offsets of its records."""
+        return [record.offset for record in self.record]
+
+    @property
+    def size(self) -> int:
+        """The bytes of their keys and values."""
+        return size_of(self.record)
+
+    @property
+    def place(self) -> str:
+        """Where it is, for logs and errors."""
+        if not self.record:
+            return str(self.tp)
+        return f"{self.tp}, {self.count} record(s) at offsets {self.record[0].offset} to {self.record[-1].offset}"
+
+    def single(self, record: RawRecord) -> InFlightRecord:
+        """Return one of its records, as what follows its failure knows it."""
+        before = attempts_of(record) if self.partition.delay else 0
+        return InFlightRecord(record, self.partition, size_of([record]), self.attempt + before)
+
+    def singles(self) -> list[InFlightRecord]:
+        """Return its records, as what follows their failure knows them."""
+        return [self.single(record) for record in self.record]
+
+
+# What one call of a handler is for.
+Work = InFlightRecord | InFlightBatch
+
+
+def size_of(records: Sequence[RawRecord]) -> int:
+    """Return the bytes of the keys and values of records."""
+    return sum(len(record.key or b"") + len(record.value or b"") for record in records)
 
 
 class Wanted(NamedTuple):
@@ -127,7 +198,8 @@ class WorkQueue:
 
     def __init__(self, order: Order, max_records: int, max_bytes: int, on_room: Callable[[], None]) -> None:
         self.partitions: dict[TopicPartition, AssignedPartition] = {}
-        self._ordering = Ordering[InFlightRecord](order)
+        self._order = order
+        self._ordering = Ordering[Work](order)
         self._max_records = max_records
         self._max_bytes = max_bytes
         self._on_room = on_room
@@ -151,7 +223,10 @@ class WorkQueue:
         """Add a partition, or start again with one whose log was recreated. `delay`: see
         `AssignedPartition`; `stored`: what the group has committed of it."""
         self.remove([tp])
-        self.partitions[tp] = AssignedPartition(tp, line, completed, delay, stored)
+        partition = self.partitions[tp] = AssignedPartition(tp, line, completed, delay, stored)
+        if line.handler.bounds is not None:
+            new_batch = partial(InFlightBatch, partition)
+            partition.assembly = BatchAssembly(self._order, line.handler.bounds, new_batch, self._offer)
         self._share_out()
 
     def close_partitions(self, partitions: Collection[TopicPartition], *, finish_queued: bool) -> None:
@@ -162,8 +237,10 @@ class WorkQueue:
                 continue
             partition.is_closing = True
             if not finish_queued:
-                self._ordering.drop(tp)
+                self._drop(partition)
                 partition.in_flight = partition.running
+            elif partition.assembly is not None:
+                partition.assembly.stop_waiting()
 
     async def settle(self, partitions: Collection[TopicPartition], timeout: float) -> bool:
         """Wait until no record of these closed partitions is left; return False after `timeout`
@@ -180,9 +257,14 @@ class WorkQueue:
             partition = self.partitions.pop(tp, None)
             if partition is not None:
                 partition.is_closing = True
-                self._ordering.drop(tp)
+                self._drop(partition)
                 self._full -= partition.is_full
         self._share_out()
+
+    def _drop(self, partition: AssignedPartition) -> None:
+        self._ordering.drop(partition.tp)
+        if partition.assembly is not None:
+            partition.assembly.drop()
 
     def note_committed(self, tp: TopicPartition, progress: Progress, stored: OffsetAndMetadata) -> None:
         """Note what the group's coordinator has stored of a partition."""
@@ -234,6 +316,21 @@ class WorkQueue:
         self.wake()
 
     def _admit(self, partition: AssignedPartition, records: Sequence[RawRecord]) -> None:
+        count, size = (self._add if partition.assembly is None else self._assemble)(partition, records)
+        if count:
+            self._mean_size = max(1.0, size / count)
+        partition.in_flight += count
+        partition.bytes += size
+        if not partition.is_full and (
+            partition.in_flight >= self._record_share * _FULL or partition.bytes >= self._byte_share * _FULL
+        ):
+            partition.is_full = True
+            self._full += 1
+            if partition.assembly is not None:  # no further record comes
+                partition.assembly.flush()
+
+    def _add(self, partition: AssignedPartition, records: Sequence[RawRecord]) -> tuple[int, int]:
+        """Return how many records were admitted, and their bytes."""
         start, add, is_retry = partition.completed.start, self._ordering.add, partition.delay > 0
         size = count = 0
         for record in records:
@@ -247,21 +344,30 @@ class WorkQueue:
             if is_retry:
                 item.attempt += attempts_of(record)
             add(item)
-        if count:
-            self._mean_size = max(1.0, size / count)
-        partition.in_flight += count
-        partition.bytes += size
-        if not partition.is_full and (
-            partition.in_flight >= self._record_share * _FULL or partition.bytes >= self._byte_share * _FULL
-        ):
-            partition.is_full = True
-            self._full += 1
+        return count, size
 
-    def take(self) -> InFlightRecord | None:
+    def _assemble(self, partition: AssignedPartition, records: Sequence[RawRecord]) -> tuple[int, int]:
+        assert partition.assembly is not None
+        unfinished = partition.completed.start_many(records)
+        size = size_of(unfinished)
+        partition.assembly.add(unfinished)
+        return len(unfinished), size
+
+    def _offer(self, batch: InFlightBatch) -> None:
+        """Let a batch start."""
+        batch.is_offered = True
+        self._ordering.offer(batch)
+        self.wake()
+
+    def take(self) -> Work | None:
         """Return a record to handle, or None; wakes another idle executor if more can run."""
         item = self._ordering.take()
         if item is not None:
-            item.partition.running += 1
+            partition = item.partition
+            if partition.assembly is not None:
+                partition.assembly.close(item)
+                partition.handler_line.counts.started(item.count)
+            partition.running += item.count
             if self._idle and self._ordering.can_take:
                 self._idle.pop().set()
         return item
@@ -277,19 +383,39 @@ class WorkQueue:
         if self._idle and self._ordering.can_take:
             self._idle.pop().set()
 
-    def finish(self, item: InFlightRecord) -> None:
+    def finish(self, item: Work) -> None:
         """Let the next record of the chain run, and count this one as finished."""
-        self._ordering.release(item)
+        if isinstance(item, InFlightBatch):
+            self.release(item)
+        else:
+            self._ordering.release(item)
         self.complete(item)
 
-    def release(self, item: InFlightRecord) -> None:
+    def release(self, item: Work) -> None:
         """Let the next record of the chain run; `complete` or `abandon` must follow."""
         self._ordering.release(item)
+        if isinstance(item, InFlightBatch):
+            _assembly_of(item).release(item.record)
 
-    def complete(self, item: InFlightRecord) -> None:
+    def part_off(self, batch: InFlightBatch, records: Sequence[RawRecord]) -> InFlightBatch:
+        """Take records out of a batch that has run; return them. What waits for them may run.
+
+        `complete` or `abandon` must follow, without `release`, unless each of them has ended.
+        """
+        offsets = {record.offset for record in records}
+        part = InFlightBatch(batch.partition)
+        part.record = [record for record in batch.record if record.offset in offsets]
+        batch.record = [record for record in batch.record if record.offset not in offsets]
+        _assembly_of(batch).release(part.record, batch.record)
+        return part
+
+    def complete(self, item: Work) -> None:
         """Count a released record as finished."""
         partition = item.partition
-        partition.completed.complete(item.record.offset)
+        if isinstance(item, InFlightBatch):
+            partition.completed.complete_many(item.record)
+        else:
+            partition.completed.complete(item.record.offset)
         self._end(partition, item)
         if partition.is_full and (
             partition.in_flight <= self._record_share // 2 and partition.bytes <= self._byte_share / 2
@@ -299,43 +425,50 @@ class WorkQueue:
                 self._full -= 1
                 self._on_room()
 
-    def abandon(self, item: InFlightRecord) -> None:
+    def abandon(self, item: Work) -> None:
         """Count a released record, whose partition is closing, as unfinished."""
         self._end(item.partition, item)
 
-    def _end(self, partition: AssignedPartition, item: InFlightRecord) -> None:
-        partition.running -= 1
-        partition.in_flight -= 1
+    def _end(self, partition: AssignedPartition, item: Work) -> None:
+        partition.running -= item.count
+        partition.in_flight -= item.count
         partition.bytes -= item.size
         if partition.is_closing:
             self._settled.set()
             self._settled = anyio.Event()
 
-    def put_off(self, item: InFlightRecord) -> None:
+    def put_off(self, item: Work) -> None:
         """Let a record wait for its next attempt; its chain waits with it."""
         self._ordering.put_off(item)
         item.attempt += 1
-        self._interrupt(item.partition)
+        self._interrupt(item)
 
-    def _interrupt(self, partition: AssignedPartition) -> None:
+    def _interrupt(self, item: Work) -> None:
         """Count a record that no longer runs and is not finished."""
-        partition.running -= 1
+        partition = item.partition
+        partition.running -= item.count
         if partition.is_closing:  # it is delivered again
-            partition.in_flight -= 1
+            partition.in_flight -= item.count
             self._settled.set()
             self._settled = anyio.Event()
 
-    def postpone(self, item: InFlightRecord) -> None:
+    def postpone(self, item: Work) -> None:
         """Let a record run again, behind others of its handler; the attempt does not count."""
         if item.partition.is_closing:
             self._ordering.put_off(item)
         else:
             self._ordering.postpone(item)
-        self._interrupt(item.partition)
+        self._interrupt(item)
         self.wake()
 
-    def put_back(self, item: InFlightRecord) -> None:
+    def put_back(self, item: Work) -> None:
         """Make a record that was put off runnable, unless its partition is being given up."""
         if not item.partition.is_closing:
             self._ordering.put_back(item)
             self.wake()
+
+
+def _assembly_of(batch: InFlightBatch) -> BatchAssembly:
+    assembly = batch.partition.assembly
+    assert assembly is not None
+    return assembly

@@ -106,7 +106,9 @@ class Worker:
             topics: names, or compiled patterns.
             options: `name`; `concurrency`, the calls that run at a time; `timeout` of one attempt
                 in seconds; `retry`, a `RetryPolicy`; `rate_limit`, a `RateLimit`;
-                `circuit_breaker`, a `CircuitBreaker`; `key_deserializer`, `value_deserializer`.
+                `circuit_breaker`, a `CircuitBreaker`; `key_deserializer`, `value_deserializer`;
+                `max_records`, with which the function receives batches, and `max_wait`, seconds
+                for which the first record of a batch waits for more (default: 0.1).
 
         Raises: ConfigurationError: it is not a coroutine function, an argument has an annotation
         that cannot be filled, or a topic has a handler already.

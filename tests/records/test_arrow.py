@@ -21,6 +21,7 @@ from aiokwire.records import (
     compress,
     fill_columns,
     read_batches,
+    records_to_arrow,
     to_arrow,
 )
 from aiokwire.records._arrow_c import export
@@ -300,3 +301,20 @@ def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigurationError, match=r"install aiokwire\[arrow\]"):
         to_arrow([])
+
+
+@given(st.lists(st.tuples(rows(gaps=True), st.sampled_from(["a", "b"])), max_size=4), st.booleans())
+def test_records_become_the_same_columns_as_their_batches(parts: list[tuple[list[Row], str]], twice: bool) -> None:
+    batches = [
+        batch_of(reference.plain_batch(content), topic, number)
+        for number, (content, topic) in enumerate(parts)
+        if content
+    ]
+    records = [record for batch in batches for record in batch.records()]
+    table = records_to_arrow(records)
+    assert table.equals(to_arrow(batches))
+    if twice:
+        columns = Columns()
+        columns.add_records(records)
+        columns.add_records(records)
+        assert as_rows(columns_to_arrow(columns)) == [wanted(record) for record in records + records]
