@@ -138,12 +138,25 @@ class Application(ABC):
             await process.until_ready()
 
     async def interrupt_broker(self) -> str:
-        """Kill the broker until `/readyz` reports it; return the report."""
+        """Kill the broker until `/readyz` of a process reports it; return the report.
+
+        Of several relays only the one that sends knows what waits.
+        """
         await run_sync(self.server.kill)
-        report = await self.web[0].until_ready(503)
+        report = await self._until_reported()
         await run_sync(self.server.restart)
-        await self.web[0].until_ready()
+        for each in self.web:
+            await each.until_ready()
         return report
+
+    async def _until_reported(self) -> str:
+        with anyio.fail_after(60):
+            while True:
+                for each in self.web:
+                    status, body = await each.readiness()
+                    if status == 503:
+                        return body
+                await anyio.sleep(0.1)
 
     async def finish(self, seconds: float = 60) -> list[str]:
         """End the load; return what is wrong when everything should be processed."""
