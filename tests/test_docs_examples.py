@@ -71,13 +71,17 @@ PRINTED = {
     ),
     "worker.md": (
         (r"billed Order\(id=7, amount=19.9\) attempt 1", r"b'7: 19.90'"),
+        (r"inserted \[.+\] attempt \d", r"clicks \d+ \["),
         (
             r"\['broken-1', 'broken-2', 'broken-3', 'early-1', 'early-2', 'forged-1', 'old-1'\]",
             r"b'broken' b'the database is down'",
             r"b'forged' b'the signature is wrong'",
         ),
+        (r"broken attempt 6 of orders 0", r"b'orders' after b'6' attempts"),
+        (r"bill opened: 3 failure\(s\) in a row - the database is down", r"bill closed after", r"0 dead letters"),
         (r"\[b'book', b'lamp'\]",),
         (r"billed book failure: None",),
+        (),  # it asserts
     ),
     "dead_letters.md": ((r"b'{\"number\": 7}' b'orders' b'0'", r"b'no customer for order 7' b'paid'"),),
     "web.md": (
