@@ -158,8 +158,8 @@ class GoogleTokens:
         return google_token(token, email)
 
     def _from_package(self) -> tuple[OAuthToken, str]:
-        import google.auth  # type: ignore[import-not-found,unused-ignore]
-        import google.auth.transport.requests  # type: ignore[import-not-found,unused-ignore]
+        import google.auth  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        import google.auth.transport.requests  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         credentials, _ = google.auth.default(scopes=[GOOGLE_SCOPE])
         credentials.refresh(google.auth.transport.requests.Request())
