@@ -33,7 +33,8 @@ SEAMS = {
     r"(?<![\w.])(?<!def )(?<!int )open\(|\bshutil\.": {"broker/log/storage.py"},
     r"\bos\.(open|read|write|stat|listdir|scandir|remove|unlink|rename|replace|fsync)\(": {"broker/log/storage.py"},
     r"\bos\.urandom|\buuid[14]\(|\bimport secrets|\brandom\.(?!Random\b)[a-z]\w*\(|\bSystemRandom": {
-        "security/secret.py"
+        "security/secret.py",
+        *("outbox/leadership.py", "outbox/table.py"),  # ids of rows in a database, which is not simulated
     },
 }
 # Audit events of the interpreter that reveal a bypass while a history is played.

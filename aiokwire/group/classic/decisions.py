@@ -22,8 +22,8 @@ RELOADED: Final = frozenset(
 )
 # The events that may be signalled to the driver, the most severe first; the last one does not end the generation.
 SEVERITY: Final = (MemberEvent.FENCED, MemberEvent.LOST, MemberEvent.EXPIRED, MemberEvent.REBALANCE)
-# The events after which a commit may succeed in the next generation, if the member is in it.
-ENDS_GENERATION: Final = frozenset({MemberEvent.LOST, MemberEvent.REBALANCE})
+# What a commit during a join is refused with once all others have joined: it may succeed in the next generation.
+GENERATION_ENDED: Final = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS})
 
 _GENERATION_GONE: Final = {
     ErrorCode.UNKNOWN_MEMBER_ID: MemberEvent.LOST,

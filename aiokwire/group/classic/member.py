@@ -92,11 +92,10 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
 
     def refused(self, code: int, group: GroupMetadata) -> bool:
         """See `Membership`."""
-        event = decisions.on_commit_error(code)
-        if self._machine.state is ClassicProtocolState.PREPARING_REBALANCE and event in decisions.ENDS_GENERATION:
+        if self._machine.state is ClassicProtocolState.PREPARING_REBALANCE and code in decisions.GENERATION_ENDED:
             self.commits.close_early()
-            return True  # the others have joined, or the member was removed: the response to JoinGroup shows which
-        return self._after_commit_error(event, code, group)
+            return True
+        return self._after_commit_error(decisions.on_commit_error(code), code, group)
 
     # --- the driver ---------------------------------------------------------------------------------------------------
 
