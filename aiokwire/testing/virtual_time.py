@@ -96,6 +96,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def _returned(self, _future: asyncio.Future[Any]) -> None:
         self._calls -= 1
 
+    async def shutdown_default_executor(self, *timeout: Any) -> None:
+        """End the threads; time passes as it does outside until they have ended."""
+        self._calls += 1
+        try:
+            await super().shutdown_default_executor(*timeout)
+        finally:
+            self._calls -= 1
+
     def watch_threads(self) -> None:
         """Watch the threads of `anyio.to_thread`, too; called in a task of the loop."""
         self._limiter = anyio.to_thread.current_default_thread_limiter()

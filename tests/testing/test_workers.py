@@ -7,6 +7,7 @@ import dataclasses
 import re
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
@@ -261,6 +262,21 @@ def test_tests_without_pytest_asyncio_run_in_virtual_time_too() -> None:
         return loop.time()
 
     assert run_in_virtual_time(main, 86_400.0) == 86_400.0
+
+
+class SlowlyEndingExecutor(ThreadPoolExecutor):
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        time.sleep(0.2)
+        super().shutdown(wait, cancel_futures=cancel_futures)
+
+
+def test_threads_that_end_slowly_do_not_time_out_at_the_end_of_the_loop() -> None:
+    """CPython 3.12 and later wait for them for 300 s of the loop's time."""
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_default_executor(SlowlyEndingExecutor())
+
+    run_in_virtual_time(main)
 
 
 async def test_in_real_time_the_error_names_the_remedy() -> None:
