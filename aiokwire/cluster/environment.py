@@ -24,7 +24,9 @@ CONFIG_FILE: Final = f"{PREFIX}CONFIG_FILE"
 SECRETS_DIR: Final = f"{PREFIX}SECRETS_DIR"
 _FILE: Final = "_file"
 # Variables of the command line, and what selects the sources.
-_OTHERS: Final = frozenset({"bootstrap", "config_file", "secrets_dir", "user_password", "user_password_file"})
+_OTHERS: Final = frozenset(
+    {"bootstrap", "config_file", "outbox_database", "secrets_dir", "user_password", "user_password_file"}
+)
 # Options that have no form in text.
 _IN_CODE: Final = frozenset({
     "key_deserializer", "key_serializer", "partitioner", "retry", "sasl_oauth_token_provider", "value_deserializer",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import aiokwire
 from aiokwire import ConfigurationError, ConsumerConfig, ProducerConfig, RetryPolicy, Worker, WorkerConfig
+from aiokwire.cluster.environment import CONFIG_FILE, SECRETS_DIR, environment_options
 
 PASSWORD = "s3same-0pen"
 LOGIN = {"AIOKWIRE_SECURITY_PROTOCOL": "SASL_SSL", "AIOKWIRE_SASL_MECHANISM": "PLAIN", "AIOKWIRE_SASL_USERNAME": "bob"}
@@ -135,3 +138,10 @@ def test_a_settings_library_may_read_the_options(monkeypatch: pytest.MonkeyPatch
         kafka: dict[str, str]
 
     assert Worker.from_dict(Settings().kafka).config.group_id == "billing"
+
+
+def test_variables_that_commands_read_are_not_taken_for_options() -> None:
+    sources = (Path(aiokwire.__file__).parent / "cli").glob("*.py")
+    names = {name for path in sources for name in re.findall(r'"(AIOKWIRE_[A-Z_]+)"', path.read_text())}
+    assert "AIOKWIRE_OUTBOX_DATABASE" in names
+    environment_options(ProducerConfig, dict.fromkeys(names - {CONFIG_FILE, SECRETS_DIR}, "1"))
