@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from integration.conftest import lacking
 from integration.embedded import EmbeddedProcess
@@ -14,6 +16,7 @@ from integration.kafka import KafkaServer, MissingPrerequisite
 from integration.postgres import PostgresServer
 from integration.web.applications import Clicks, Orders
 
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 PATIENCE = 220  # starting processes takes most of the time; a busy machine needs several times as long
 pytestmark = pytest.mark.timeout(PATIENCE + 20)
 
@@ -33,6 +36,22 @@ def server() -> Iterator[KafkaServer]:
     broker.start()
     yield broker
     broker.close()
+
+
+async def test_processes_that_start_together_create_the_tables_of_orders_once(
+    database: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES / "orders")
+    tables = importlib.import_module("tables")
+    engines = [create_async_engine(database.url) for _ in range(6)]
+    for _ in range(5):
+        async with anyio.create_task_group() as group:
+            for engine in engines:
+                group.start_soon(tables.create_tables, engine)
+        async with engines[0].begin() as connection:
+            await connection.run_sync(tables.Base.metadata.drop_all)
+    for engine in engines:
+        await engine.dispose()
 
 
 async def test_orders_survive_restarts_and_kills_of_service_worker_and_broker(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from sqlalchemy import ForeignKey
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -47,6 +47,6 @@ async def create_tables(engine: AsyncEngine) -> None:
     try:
         async with engine.begin() as connection:
             await connection.run_sync(Base.metadata.create_all)
-    except IntegrityError:  # another process creates them at this moment
+    except DBAPIError:  # another process has created some of them meanwhile
         async with engine.begin() as connection:
             await connection.run_sync(Base.metadata.create_all)
