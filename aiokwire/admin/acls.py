@@ -152,7 +152,7 @@ def _check_binding(one: AclBinding) -> None:
     for kind in (one.resource_type, one.pattern_type, one.operation, one.permission):
         if any(kind is other for other in _FILTERS_ONLY) or kind == 0:
             raise InvalidArgument(
-                f"an ACL cannot be created with {type(kind).__name__}.{kind.name}, which only filters use"
+                f"an ACL cannot be created with {type(kind).__name__}.{kind.name}, which is for filters only: name one"
             )
     if ":" not in one.principal:
         raise InvalidArgument(f"a principal must be a type and a name, such as 'User:alice', not {one.principal!r}")
@@ -290,7 +290,7 @@ def _known(kind: type[EnumT], code: int) -> EnumT:
 
 def _check_count(have: int, wanted: int) -> None:
     if have != wanted:
-        raise ProtocolViolation(f"the response has {have} result(s) for {wanted} item(s)")
+        raise ProtocolViolation(f"the broker's response has {have} result(s) for {wanted} item(s)")
 
 
 def _error(context: str, code: int, message: str | None) -> BrokerError:

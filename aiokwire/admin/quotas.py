@@ -40,7 +40,7 @@ class ClientQuotaEntity:
         if {kind for kind, _ in self.parts()} not in _COMBINATIONS:
             raise InvalidArgument(f"a quota must be for a user, a client_id, both, or an ip, not for {self}")
         if any(name in {"", QuotaName.ANY} for _, name in self.parts()):
-            raise InvalidArgument(f"{self}: a name must not be empty; DEFAULT stands for all without a quota")
+            raise InvalidArgument(f"{self}: a name must not be empty; DEFAULT stands for all that have no own quota")
 
     def parts(self) -> list[tuple[str, str | QuotaName]]:
         """Return type and name of each part, by the types on the wire."""

@@ -51,7 +51,7 @@ async def alter_users(client: Client, alterations: Iterable[ScramAlteration], de
     """
     wanted = list(alterations)
     if len({(one.user, one.mechanism) for one in wanted}) != len(wanted):
-        raise InvalidArgument("two alterations are for the same user and mechanism: leave one out")
+        raise InvalidArgument("alterations must name each user and mechanism once: leave the duplicate out")
     results: Results[str, None] = Results({}, {})
     for part in users.rounds(wanted):
         request = await users.alter_request(part)

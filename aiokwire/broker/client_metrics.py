@@ -243,7 +243,10 @@ class ClientMetrics:
         """
         retried = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if not instance.is_due(now, push=False) and instance.last_error not in retried:
-            raise BrokerError("asked before the interval has passed", code=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+            raise BrokerError(
+                "the client requested its subscription again before the push interval had passed",
+                code=ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+            )
         instance.asked(now)
 
     def check_push(self, instance: ClientInstance, request: PushTelemetryRequest, now: float) -> None:
@@ -255,7 +258,7 @@ class ClientMetrics:
         code = self._fault_of(instance, request, is_early=is_early)
         instance.pushed(None if is_early else now, code, is_last=request.terminating)
         if code is not ErrorCode.NONE:
-            raise BrokerError("the push was refused", code=code)
+            raise BrokerError("the broker refused the push", code=code)
 
     def _fault_of(self, instance: ClientInstance, request: PushTelemetryRequest, *, is_early: bool) -> ErrorCode:
         if is_early:

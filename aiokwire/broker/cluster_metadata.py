@@ -174,7 +174,7 @@ def _apply_file(metadata: ClusterMetadata, storage: Storage, name: str, *, from_
             for record in () if batch.is_control else batch.records(from_offset):
                 metadata.apply(record.value or b"")
     except ProtocolViolation as error:
-        raise CorruptRecord(f"{path} has a record that cannot be read: {error}") from error
+        raise CorruptRecord(f"{path} contains an unreadable record: {error}") from error
     if size < len(content) and (is_complete or not _is_torn(content[size:])):
         raise CorruptRecord(f"{path} is damaged at byte {size}")
     return end
@@ -192,7 +192,7 @@ def _frame(record: bytes) -> tuple[int, int, CompactReader]:
         kind, at = unsigned_varint(record, at)
         version, at = unsigned_varint(record, at)
     except IndexError:
-        raise CorruptRecord("a metadata record is cut off") from None
+        raise CorruptRecord("a metadata record is truncated") from None
     if frame != _FRAME_VERSION:
         raise CorruptRecord(f"metadata records of frame version {frame} cannot be read")
     return kind, version, CompactReader(record, at)

@@ -93,7 +93,7 @@ def _alter_client_metrics(
     state: BrokerState, name: str, changes: list[Change], *, replace: bool, validate_only: bool
 ) -> None:
     if not name:
-        raise BrokerError("a subscription to metrics of clients must have a name", code=ErrorCode.INVALID_REQUEST)
+        raise BrokerError("a client metrics subscription must have a name", code=ErrorCode.INVALID_REQUEST)
     present = state.configs.client_metrics.get(name, {})
     edits = [_Edit(change, present.get(change.name, "")) for change in changes]
     try:

@@ -199,7 +199,7 @@ def check_topic_configs(configs: Mapping[str, str | None]) -> None:
         key.parse(text)
     least, most = (topic_number(configs, name) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
     if least > most:
-        raise ConfigurationError(f"min.compaction.lag.ms {least} is above max.compaction.lag.ms {most}")
+        raise ConfigurationError(f"min.compaction.lag.ms ({least}) must not exceed max.compaction.lag.ms ({most})")
 
 
 def topic_number(configs: Mapping[str, str | None], name: str) -> int:

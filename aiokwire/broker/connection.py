@@ -402,7 +402,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._in_frame_since = now
         elif now - self._in_frame_since > FRAME_SECONDS + self._reader.frame_size / LEAST_RATE:
             self._fail(
-                f"a request of {self._reader.frame_size or 'few'} bytes is not complete after "
+                f"incomplete request of {self._reader.frame_size or 'unknown'} bytes after "
                 f"{now - self._in_frame_since:.0f} s"
             )
 

@@ -58,9 +58,9 @@ class PeerLog:
         for host, count in counts.items():
             if count > PER_WINDOW:
                 logger.warning(
-                    "connections from %s: %d more were closed for bad requests within %.0f s, not logged one by one",
-                    printable(host),
+                    "closed %d more connections from %s for bad requests within %.0f s (not logged individually)",
                     count - PER_WINDOW,
+                    printable(host),
                     WINDOW,
                 )
 

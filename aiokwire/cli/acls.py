@@ -35,15 +35,15 @@ Resource = tuple["AclResourceType", str]
 @click.group("acls", cls=VerbGroup)
 @bootstrap_for_verbs
 def command() -> None:
-    """List, add and remove ACLs: who may do what."""
+    """List, add and remove ACLs, which permit or deny operations on resources."""
 
 
 def resource_options(function: CommandT) -> CommandT:
     """Add the options that name resources."""
     for option in (
-        click.option("--prefixed", is_flag=True, help="The names are prefixes."),
-        click.option("--cluster", is_flag=True, help="The cluster."),
-        click.option("--user", multiple=True, metavar="TYPE:NAME", help="User, for tokens; repeatable."),
+        click.option("--prefixed", is_flag=True, help="Treat the names as prefixes."),
+        click.option("--cluster", is_flag=True, help="The cluster as a resource."),
+        click.option("--user", multiple=True, metavar="TYPE:NAME", help="User, as the owner of tokens; repeatable."),
         click.option("--token", multiple=True, metavar="ID", help="Delegation token; repeatable."),
         click.option("--transactional-id", multiple=True, metavar="ID", help="Transactional id; repeatable."),
         click.option("--group", "-g", multiple=True, metavar="NAME", help="Group, '*' for all; repeatable."),
@@ -86,7 +86,7 @@ def filter_options(function: CommandT) -> CommandT:
 @filter_options
 @json_option
 def list_acls(*, bootstrap: str, as_json: bool, **chosen: Any) -> None:
-    """List the ACLs. A topic or group matches those with prefixes and '*' that affect it, too."""
+    """List ACLs. A topic or group also matches the prefixed and '*' ACLs that apply to it."""
 
     async def main() -> int:
         found = await _matching(bootstrap, _filters(chosen, matching=True))
@@ -173,26 +173,22 @@ def _print(title: str, bindings: Iterable[AclBinding]) -> None:
 @command.command("add")
 @bootstrap_option
 @resource_options
-@operation_option("What is allowed or denied (default: all)")
+@operation_option("Operation to allow or deny (default: all)")
 @click.option(
     "--allow-principal",
     multiple=True,
     metavar="TYPE:NAME",
-    help="Principal that is allowed; User:* is every user; repeatable.",
+    help="Principal to allow; User:* is every user; repeatable.",
 )
-@click.option("--deny-principal", multiple=True, metavar="TYPE:NAME", help="Principal that is denied; repeatable.")
+@click.option("--deny-principal", multiple=True, metavar="TYPE:NAME", help="Principal to deny; repeatable.")
+@click.option("--allow-host", multiple=True, metavar="ADDRESS", help="Address to allow (default: all); repeatable.")
+@click.option("--deny-host", multiple=True, metavar="ADDRESS", help="Address to deny (default: all); repeatable.")
 @click.option(
-    "--allow-host", multiple=True, metavar="ADDRESS", help="Address that is allowed (default: all); repeatable."
+    "--producer", is_flag=True, help="Allow or deny what a producer needs on the topics and transactional ids."
 )
-@click.option(
-    "--deny-host", multiple=True, metavar="ADDRESS", help="Address that is denied (default: all); repeatable."
-)
-@click.option(
-    "--producer", is_flag=True, help="All operations that a producer needs on the topics and transactional ids."
-)
-@click.option("--consumer", is_flag=True, help="All operations that a consumer needs on the topics and groups.")
+@click.option("--consumer", is_flag=True, help="Allow or deny what a consumer needs on the topics and groups.")
 def add(*, bootstrap: str, **chosen: Any) -> None:
-    """Add ACLs: each principal, each operation, each resource."""
+    """Add an ACL for each combination of principal, operation and resource."""
     bindings = _bindings(chosen)
 
     async def main() -> int:
@@ -273,10 +269,10 @@ def _needs(role: str, kind: AclResourceType) -> tuple[AclOperation, ...]:
 @command.command("remove")
 @bootstrap_option
 @filter_options
-@click.option("--all", "everything", is_flag=True, help="Remove every ACL.")
+@click.option("--all", "everything", is_flag=True, help="Remove all ACLs.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def remove(*, bootstrap: str, everything: bool, yes: bool, **chosen: Any) -> None:
-    """Remove the ACLs that match. A name means ACLs of exactly this name, not those with '*'."""
+    """Remove matching ACLs. A name matches only ACLs of exactly that name, not '*'."""
     selects = any(value for name, value in chosen.items() if name != "prefixed")
     if selects is everything:
         raise click.UsageError("select the ACLs, such as --principal User:alice or --topic orders, or give --all")

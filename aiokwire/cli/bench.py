@@ -33,7 +33,9 @@ def command() -> None:
 @click.option(
     "--records", "-n", type=click.IntRange(1), default=1_000_000, show_default=True, help="Number of records."
 )
-@click.option("--size", "-s", type=click.IntRange(0), default=100, show_default=True, help="Bytes of each value.")
+@click.option(
+    "--size", "-s", type=click.IntRange(0), default=100, show_default=True, help="Size of each value in bytes."
+)
 @click.option(
     "--tasks", "-t", type=click.IntRange(1), help="Number of tasks that each await every send; also prints latencies."
 )
@@ -55,7 +57,7 @@ def produce(
 ) -> None:
     """Produce values to TOPIC.
 
-    One more record is sent first and not measured: it opens the connections.
+    A first record, which is not measured, opens the connections.
     """
     options = {"compression_type": compression, "acks": acks, **connect_options(), **settings}
     # Half random, half constant: neither incompressible nor trivial for a codec.

@@ -66,17 +66,17 @@ def _parse_topics(given: tuple[str, ...]) -> dict[str, int]:
     metavar="HOST:PORT",
     help="Address to listen on. Port 0 picks a free port; localhost means 127.0.0.1 and ::1.",
 )
+@click.option("--advertised", metavar="HOST:PORT", help="Address that clients connect to (default: that of --listen).")
 @click.option(
-    "--advertised", metavar="HOST:PORT", help="Address that clients connect to, if it is not that of --listen."
+    "--data-dir", type=click.Path(file_okay=False), help="Directory of the log (default: keep records in memory)."
 )
-@click.option("--data-dir", type=click.Path(file_okay=False), help="Directory of the log (default: memory only).")
 @click.option("--topic", "topics", multiple=True, metavar="NAME:PARTITIONS", help="Create a topic; repeatable.")
 @click.option(
     "--nodes",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Number of nodes. The first listens at the port of --listen, the others at the ports after it.",
+    help="Number of nodes. The first uses the port of --listen, the others the ports after it.",
 )
 @pairs_option(
     "--set",
@@ -105,7 +105,9 @@ def _parse_topics(given: tuple[str, ...]) -> dict[str, int]:
 @click.option(
     "--client-metrics", is_flag=True, help="Receive metrics that clients push (KIP-714); --metrics serves them, too."
 )
-@click.option("--journal", type=click.IntRange(0), default=0, help="Keep the last N requests, for tests.", metavar="N")
+@click.option(
+    "--journal", type=click.IntRange(0), default=0, help="Keep the last N requests in memory, for tests.", metavar="N"
+)
 @click.option("--ready-json", is_flag=True, help="Print one line of JSON when ready: addresses, ids, process id.")
 @click.option("--exit-with-stdin", is_flag=True, help="Stop when standard input is closed.")
 def command(

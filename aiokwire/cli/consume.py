@@ -37,7 +37,7 @@ def parse_start(text: str) -> str | int | datetime.datetime:
     try:
         return datetime.datetime.fromisoformat(text).astimezone()
     except ValueError:
-        raise click.BadParameter(f"{text!r} is none of beginning, end, an offset, -N, or a time (ISO 8601)") from None
+        raise click.BadParameter(f"{text!r} is not beginning, end, an offset, -N or a time (ISO 8601)") from None
 
 
 @click.command("consume")
@@ -81,7 +81,7 @@ def parse_start(text: str) -> str | int | datetime.datetime:
 @click.option(
     "--group",
     "-g",
-    help="Join this group and commit what is printed; start at its committed offsets, or at --from where it has none.",
+    help="Join this group and commit printed records. Partitions without a committed offset start at --from.",
 )
 @consumer_options
 def command(

@@ -32,7 +32,12 @@ GROUP = "aiokwire-dlq-replay"
 SHOW_SECONDS = 5.0
 
 group_option = click.option(
-    "--group", "-g", default=GROUP, show_default=True, metavar="NAME", help="Group that keeps what was replayed."
+    "--group",
+    "-g",
+    default=GROUP,
+    show_default=True,
+    metavar="NAME",
+    help="Group that records which dead letters were replayed.",
 )
 
 
@@ -183,7 +188,7 @@ def _lines(letter: Letter) -> Iterator[tuple[str, object]]:
 @click.option("--keep-headers", is_flag=True, help="Keep the headers of the failure (default: remove them).")
 @click.option("--max", "-c", "maximum", type=click.IntRange(1), help="Stop after this number of records.")
 @group_option
-@click.option("--dry-run", is_flag=True, help="Count what would be sent without sending it.")
+@click.option("--dry-run", is_flag=True, help="Count the records without sending them.")
 @json_option
 def replay(
     *,
@@ -199,7 +204,7 @@ def replay(
 ) -> None:
     """Send dead letters to their origin or to another topic, each once.
 
-    A repeated replay sends only what no replay of the same --group has sent.
+    A repeated replay skips the dead letters that the same --group has already replayed.
     """
     replaying = Replay(_filter(options), Target(target, keep_headers), group, maximum)
 
@@ -222,10 +227,11 @@ def _print_replay(replaying: Replay, *, dry_run: bool, as_json: bool) -> None:
     else:
         print_table("Would replay" if dry_run else "Replayed", ["from", "to", "count"], rows)
     if replaying.done_before:
-        click.echo(f"{replaying.done_before} replayed before: left out", err=True)
+        click.echo(f"{replaying.done_before} skipped: already replayed", err=True)
     if replaying.without_origin:
         click.echo(
-            f"error: {replaying.without_origin} record(s) have no headers with an origin: give --to TOPIC", err=True
+            f"error: {replaying.without_origin} record(s) lack the headers that name their origin: give --to TOPIC",
+            err=True,
         )
 
 
@@ -237,7 +243,7 @@ def _print_replay(replaying: Replay, *, dry_run: bool, as_json: bool) -> None:
 @bootstrap_option
 @click.option("--partition", "-p", "partitions", type=click.IntRange(0), multiple=True, help="Only in this partition.")
 @click.option("--before", type=click.IntRange(0), metavar="OFFSET", help="Delete the records before this offset.")
-@click.option("--replayed", is_flag=True, help="Delete the records before the first one that is not replayed.")
+@click.option("--replayed", is_flag=True, help="Delete the records before the first one that was not replayed.")
 @click.option("--all", "everything", is_flag=True, help="Delete all records.")
 @group_option
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")

@@ -94,7 +94,7 @@ class GroupLags:
 
     def _fail(self, what: str, error: Exception) -> None:
         self._failures += 1
-        click.echo(f"{what}: not measured, trying again in the next round: {error}", err=True)
+        click.echo(f"{what}: not measured, retrying in the next round: {error}", err=True)
 
 
 def samples_of(lags: Lags) -> list[Sample]:

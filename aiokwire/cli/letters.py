@@ -96,21 +96,28 @@ def parse_offsets(text: str | None) -> tuple[int, int | None]:
 def filter_options(function: CommandT) -> CommandT:
     """Add the options that select dead letters: the parameter `chosen`."""
     options = [
-        click.option("--origin", "origins", multiple=True, metavar="TOPIC", help="Only records of this topic."),
         click.option(
-            "--exception", "exceptions", multiple=True, metavar="CLASS", help="Only of this exception."
+            "--origin", "origins", multiple=True, metavar="TOPIC",
+            help="Only dead letters of records from this topic; repeatable.",
         ),
-        click.option("--handler", "handlers", multiple=True, metavar="NAME", help="Only of this handler."),
+        click.option(
+            "--exception", "exceptions", multiple=True, metavar="CLASS",
+            help="Only dead letters with this exception class; repeatable.",
+        ),
+        click.option(
+            "--handler", "handlers", multiple=True, metavar="NAME",
+            help="Only dead letters of this handler; repeatable.",
+        ),
         click.option(
             "--partition", "-p", "partitions", type=click.IntRange(0), multiple=True,
-            help="Only in this partition of the dead-letter topic.",
+            help="Only this partition of the dead-letter topic; repeatable.",
         ),
         click.option(
             "--offsets", metavar="FROM:TO", callback=lambda _ctx, _param, text: parse_offsets(text),
-            help="Only at these offsets of the dead-letter topic, both included.",
+            help="Only these offsets of the dead-letter topic, both ends included.",
         ),
-        click.option("--since", metavar="TIME", callback=_moment, help="Only failed at TIME (ISO 8601) or later."),
-        click.option("--until", metavar="TIME", callback=_moment, help="Only failed before TIME."),
+        click.option("--since", metavar="TIME", callback=_moment, help="Only failures at or after TIME (ISO 8601)."),
+        click.option("--until", metavar="TIME", callback=_moment, help="Only failures before TIME."),
     ]  # fmt: skip
     for option in reversed(options):
         function = option(function)

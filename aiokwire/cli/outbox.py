@@ -17,14 +17,14 @@ from aiokwire.errors import ConfigurationError
 @click.argument("database", metavar="URL", envvar="AIOKWIRE_OUTBOX_DATABASE")
 @bootstrap_option
 @click.option("--table", default="aiokwire_outbox", show_default=True, help="Name of the table.")
-@click.option("--schema", help="Its schema in PostgreSQL.")
+@click.option("--schema", help="Schema of the table (PostgreSQL).")
 @click.option(
     "--retention",
     type=click.FloatRange(min=0),
     default=0.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long sent rows are kept; 0: they are deleted.",
+    help="Time to keep sent rows; 0 deletes them at once.",
 )
 @click.option("--metrics", metavar="HOST:PORT", help="Serve metrics to Prometheus at this address.")
 def command(
@@ -32,9 +32,9 @@ def command(
 ) -> None:
     """Send the rows of an outbox to Kafka, until Ctrl-C.
 
-    URL is one of SQLAlchemy with a driver for asyncio, such as postgresql+asyncpg://user@host/name.
-    Give it in the variable AIOKWIRE_OUTBOX_DATABASE if it has a password. Of several processes one
-    sends, and another one takes over when it ends.
+    URL is a SQLAlchemy URL with an asyncio driver, such as postgresql+asyncpg://user@host/name. If
+    it contains a password, set AIOKWIRE_OUTBOX_DATABASE instead. Only one of several processes
+    sends; another one takes over when it ends.
     """
     try:
         from sqlalchemy.exc import ArgumentError
@@ -48,7 +48,7 @@ def command(
         try:
             made = OutboxRelay(outbox, database, bootstrap, retention_ms=retention * 1000, **connect_options())
         except (ArgumentError, ImportError) as error:
-            raise ConfigurationError(f"the database cannot be used: {error}") from None
+            raise ConfigurationError(f"cannot use the database: {error}") from None
         async with contextlib.AsyncExitStack() as stack:
             await stack.enter_async_context(made)
             if metrics is not None:

@@ -163,7 +163,7 @@ def _bytes(value: Any) -> bytes:
 
 def _parse_separator(_ctx: click.Context, _param: click.Parameter, text: str | None) -> bytes | None:
     if text == "":
-        raise click.BadParameter("the separator is empty")
+        raise click.BadParameter("the separator must not be empty")
     return None if text is None else unescape(text)
 
 

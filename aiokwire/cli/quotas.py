@@ -42,9 +42,11 @@ def entity_options(function: CommandT) -> CommandT:
     for part, several in reversed(PARTS.items()):
         flag = part.replace("_", "-")
         function = click.option(
-            f"--{flag}-defaults", is_flag=True, help=f"All {several} that have no quota of their own."
+            f"--{flag}-defaults", is_flag=True, help=f"The default for {several} without their own quota."
         )(function)
-        function = click.option(f"--{flag}", metavar="NAME", help=f"One of the {several}, by name.")(function)
+        function = click.option(f"--{flag}", metavar="NAME", help=f"One of the {several}, by name or address.")(
+            function
+        )
     return function
 
 
@@ -66,7 +68,7 @@ def _entity(chosen: dict[str, Any]) -> ClientQuotaEntity:
 
     parts = _entity_parts(chosen)
     if all(name is None for name in parts.values()):
-        raise click.UsageError("name whom the quota is for: --user, --client-id, both, or --ip")
+        raise click.UsageError("name the entity of the quota: --user, --client-id, both, or --ip")
     return ClientQuotaEntity(**parts)
 
 
@@ -75,7 +77,7 @@ def _entity(chosen: dict[str, Any]) -> ClientQuotaEntity:
 @entity_options
 @json_option
 def list_quotas(*, bootstrap: str, as_json: bool, **chosen: Any) -> None:
-    """List the quotas, all or those of an entity."""
+    """List all quotas, or those of one entity."""
     parts = _entity_parts(chosen)
 
     async def main() -> int:
@@ -151,7 +153,7 @@ async def _send(admin: Admin, entity: ClientQuotaEntity, values: dict[str, float
 @entity_options
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def remove(*, names: tuple[str, ...], bootstrap: str, yes: bool, **chosen: Any) -> None:
-    """Remove quotas of an entity, by default all."""
+    """Remove quotas of an entity (default: all of its quotas)."""
     entity = _entity(chosen)
     for name in names:
         _check_name(name)

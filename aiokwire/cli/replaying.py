@@ -68,8 +68,8 @@ class ReplayedOffsets:
         if decode_ranges(offset, metadata) != ranges:
             raise InvalidArgument(
                 f"{tp}: the replayed dead letters are in {len(ranges)} separate ranges, more than a commit can hold; "
-                "replay those between them, drop what is done, or use another --group, which repeats what this one has "
-                "replayed"
+                "replay the records between them, drop the replayed ones, or use another --group, which replays all of "
+                "them again"
             )
         return OffsetAndMetadata(offset, metadata)
 
@@ -96,7 +96,7 @@ class Replay:
         self.without_origin = 0
 
     async def plan(self, bootstrap: str, topics: list[str]) -> None:
-        """Count what `run` would send."""
+        """Count the records that `run` would send."""
         await self._each(bootstrap, topics, None)
 
     async def run(self, bootstrap: str, topics: list[str]) -> None:
@@ -115,7 +115,9 @@ class Replay:
         from aiokwire import Admin
 
         if self._target.topic in topics:
-            raise InvalidArgument(f"{self._target.topic} is read from: replay to another topic")
+            raise InvalidArgument(
+                f"cannot replay to {self._target.topic}, one of the topics to read: choose another --to"
+            )
         async with Admin(bootstrap, **connect_options()) as admin, reader_of(bootstrap) as consumer:
             for tp, committed in (await admin.list_group_offsets(self._group, require_stable=True)).items():
                 self._replayed[tp] = ReplayedOffsets(committed)

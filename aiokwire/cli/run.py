@@ -33,7 +33,11 @@ logger = logging.getLogger("aiokwire.cli.run")
 @click.command("run")
 @click.argument("name", metavar="MODULE:WORKER")
 @click.option(
-    "--bootstrap", "-b", metavar="HOST:PORT", envvar="AIOKWIRE_BOOTSTRAP", help="Replace the brokers of the worker."
+    "--bootstrap",
+    "-b",
+    metavar="HOST:PORT",
+    envvar="AIOKWIRE_BOOTSTRAP",
+    help="Brokers, instead of those in the worker's code.",
 )
 @settings_options
 @consumer_options
@@ -44,7 +48,7 @@ logger = logging.getLogger("aiokwire.cli.run")
     default=40.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time between SIGTERM and SIGKILL for processes; more than shutdown_timeout_ms.",
+    help="Seconds between SIGTERM and SIGKILL with --processes; more than shutdown_timeout_ms.",
 )
 @click.option("--reload/--no-reload", help="Restart when a Python file below --reload-dir changes.")
 @click.option(
@@ -57,10 +61,10 @@ logger = logging.getLogger("aiokwire.cli.run")
 @click.option(
     "--http",
     metavar="HOST:PORT",
-    help="Serve /livez, /readyz and /metrics here; each further process at the next port.",
+    help="Serve /livez, /readyz and /metrics at this address; each further process uses the next port.",
 )
 @click.option("--exit-with-stdin", is_flag=True, help="Stop when standard input is closed.")
-@click.option("--number", type=int, hidden=True, help="The number of this process.")
+@click.option("--number", type=int, hidden=True, help="Number of this process.")
 def command(
     *,
     name: str,
@@ -125,7 +129,7 @@ async def _run(worker: Worker, *, exit_with_stdin: bool) -> None:
 
         async def stop_with_stdin() -> None:
             await stdin_closed()
-            logger.warning("standard input was closed: the worker stops")
+            logger.warning("standard input was closed: stopping the worker")
             worker.stop()
 
         tasks.start_soon(stop_with_stdin)

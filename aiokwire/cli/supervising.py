@@ -90,7 +90,9 @@ class Supervisor:
         async with anyio.create_task_group() as tasks:
             async for number in signals:
                 if self._stopping.is_set():
-                    logger.warning("%s again: passing it on to %d process(es)", number.name, len(self._running))
+                    logger.warning(
+                        "received %s again: forwarding it to %d process(es)", number.name, len(self._running)
+                    )
                     self._terminate_all()
                     continue
                 self._stopping.set()
@@ -168,7 +170,7 @@ class Supervisor:
         for number, process in waiting.items():
             if process.returncode is None:
                 logger.error(
-                    "process %d (pid %d) still runs %g s after SIGTERM: killing it; its unfinished records are "
+                    "process %d (pid %d) is still running %g s after SIGTERM: killing it; its unfinished records are "
                     "delivered again",
                     number,
                     process.pid,

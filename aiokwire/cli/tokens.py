@@ -57,7 +57,7 @@ def command() -> None:
 @click.option(
     "--renewer", "renewers", multiple=True, metavar="TYPE:NAME", help="Principal that may renew it; repeatable."
 )
-@duration_option("--max-lifetime", help="How long it can be renewed, such as 7d.")
+@duration_option("--max-lifetime", help="Maximum lifetime, including renewals, such as 7d (default: the broker's).")
 @click.option(
     "--properties",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -163,7 +163,7 @@ def _time(milliseconds: int) -> str:
 @command.command("renew")
 @click.argument("token_id")
 @bootstrap_option
-@duration_option("--period", help="For how long, such as 12h (default: the broker's period).")
+@duration_option("--period", help="Time until the token expires, such as 12h (default: the broker's).")
 def renew(*, token_id: str, bootstrap: str, period: int | None) -> None:
     """Renew a token, up to its maximum lifetime."""
 
@@ -182,10 +182,10 @@ def renew(*, token_id: str, bootstrap: str, period: int | None) -> None:
 @command.command("expire")
 @click.argument("token_id")
 @bootstrap_option
-@duration_option("--period", help="After how long, such as 10m (default: now).")
+@duration_option("--period", help="Time until the token expires, such as 10m (default: now).")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def expire(*, token_id: str, bootstrap: str, period: int | None, yes: bool) -> None:
-    """Let a token expire, by default now. Open connections stay until they log in again."""
+    """Expire a token, by default now. Open connections stay open until they log in again."""
     if not yes:
         click.confirm(f"expire token {token_id}?", abort=True, err=True)
 

@@ -76,7 +76,7 @@ def list_users(*, names: tuple[str, ...], bootstrap: str, as_json: bool) -> None
     help=f"Read the password from a file, - for standard input (default: ${PASSWORD_VARIABLE}, or a prompt).",
 )
 @click.option(
-    "--iterations", type=click.IntRange(4096, 16384), default=4096, show_default=True, help="Hash iterations."
+    "--iterations", type=click.IntRange(4096, 16384), default=4096, show_default=True, help="Number of hash iterations."
 )
 def add(*, name: str, bootstrap: str, mechanisms: tuple[str, ...], password_file: Path | None, iterations: int) -> None:
     """Add a user, or change its password. The broker receives a salted hash only."""
@@ -128,7 +128,7 @@ def _mechanisms(names: tuple[str, ...]) -> list[ScramMechanism]:
 @mechanism_option
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def remove(*, names: tuple[str, ...], bootstrap: str, mechanisms: tuple[str, ...], yes: bool) -> None:
-    """Remove users, or some of their mechanisms. Open connections stay until they log in again."""
+    """Remove users, or some of their mechanisms. Open connections stay open until they log in again."""
     if not yes:
         what = f"{', '.join(mechanisms)} of " if mechanisms else ""
         click.confirm(f"remove {what}{', '.join(names)}?", abort=True, err=True)

@@ -208,7 +208,7 @@ class Search:
             if is_first and error.is_logged:
                 return
             self._log.warning(
-                "client %r: no broker answers yet, retrying for %.0f s more (bootstrap_timeout_ms): %s",
+                "client %r: no broker has responded yet, retrying for up to %.0f s (bootstrap_timeout_ms): %s",
                 self._client_id,
                 deadline - now,
                 error,

@@ -129,16 +129,16 @@ class MetricsPush:
             return None
         except ConfigurationError as error:
             logger.info(
-                "a broker requests metrics, which this client cannot push: %s; enable_metrics_push=False avoids this",
+                "cannot push the metrics that a broker requests: %s; set enable_metrics_push=False to disable pushing",
                 error,
             )
             return None
         except KafkaError as error:
-            logger.debug("metrics were not pushed: %s; next attempt in %.0f s", error, DEFAULT_INTERVAL)
+            logger.debug("cannot push metrics: %s; retrying in %.0f s", error, DEFAULT_INTERVAL)
             self._subscription = self._node = None
             return DEFAULT_INTERVAL
         except Exception:
-            logger.exception("metrics are not pushed any longer, because of a bug; nothing else is affected")
+            logger.exception("stopped pushing metrics after an unexpected error; records are not affected")
             self._subscription = None
             return None
 
@@ -164,7 +164,7 @@ class MetricsPush:
             self._ledger.reset()
         self._subscription, self._is_delta = found, found.is_delta
         logger.info(
-            "pushing the metrics %s to the broker every %.1f s, as a subscription there requests",
+            "pushing the metrics %s every %.1f s, as requested by a subscription at the broker",
             ", ".join(found.requested[:5]),
             found.interval,
         )
@@ -223,4 +223,4 @@ class MetricsPush:
             try:
                 await self._push(subscription, is_last=True)
             except Exception as error:
-                logger.debug("the last metrics were not pushed: %s", error)
+                logger.debug("cannot push the last metrics: %s", error)

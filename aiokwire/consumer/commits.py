@@ -194,7 +194,7 @@ class Commits:
             level = logging.INFO if isinstance(error, CommitFailed) else logging.WARNING
             if not is_last:  # the next commit covers the same offsets
                 level = failure_level(error, level)
-            self._log.log(level, "an automatic commit failed: %s", error)
+            self._log.log(level, "automatic commit failed: %s", error)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         """Drop the state of partitions that are no longer assigned."""

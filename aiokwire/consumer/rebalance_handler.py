@@ -17,6 +17,7 @@ from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.listener import RebalanceListener, call_listener
 from aiokwire.consumer.parts import ConsumerParts
+from aiokwire.consumer.positions import PartitionState
 from aiokwire.errors import InvalidArgument, KafkaError
 from aiokwire.group import (
     AutoMember,
@@ -64,7 +65,7 @@ def checked_pattern(
         raise InvalidArgument(f"exclude must be a compiled pattern, not {exclude!r}")
     if not given:
         if exclude is not None:
-            raise InvalidArgument("exclude goes with a pattern: name only the topics that are wanted")
+            raise InvalidArgument("exclude needs a pattern; with topic names, leave out the unwanted ones")
         return None
     if len(topics) > 1:
         raise InvalidArgument("subscribe to names, or to one pattern (join several with '|')")
@@ -104,6 +105,8 @@ class RebalanceHandler:
         self._current = parts.membership  # until it has left
         self._is_committing = False  # the automatic commit's task runs
         self._listening: int | None = None  # the task that runs the listener now
+        self._has_revoked = False  # in the present rebalance
+        self.has_assigned = False  # the group has assigned partitions once, perhaps none
 
     # --- called by the consumer ---------------------------------------------------------------------------------------
 
@@ -249,6 +252,7 @@ class RebalanceHandler:
         self._hold_back(partitions)
         left = max(0.0, deadline - loop_time())
         await self._commits.commit_last(partitions, timeout=min(left / 2, self._config.default_api_timeout))
+        self._has_revoked = True
         await self._call_listener("revoked", partitions, max(0.0, deadline - loop_time()))
         self._drop(partitions)
 
@@ -256,6 +260,7 @@ class RebalanceHandler:
         """See `Host`."""
         self._log.warning("%s: lost %s", self.label, ", ".join(map(str, sorted(partitions))))
         self._hold_back(partitions)
+        self._has_revoked = True
         await self._call_listener("lost", partitions)
         self._drop(partitions)
 
@@ -265,12 +270,22 @@ class RebalanceHandler:
         total, added = len(self._subscription.states), ", ".join(str(state.tp) for state in taken) or "none"
         self._log.info("%s: assigned %d partition(s), added: %s", self.label, total, added)
         self._client.metadata.pin(self._subscription.wanted_topics)
-        if not taken:
-            return
+        try:
+            await self._begin_with(taken, partitions)
+        finally:
+            self._has_revoked = False
+            self.has_assigned = True
+            self._reader.buffer.notify()
+
+    async def _begin_with(self, taken: list[PartitionState], partitions: Collection[TopicPartition]) -> None:
+        """Call the listener, then fetch the partitions that were taken."""
         for state in taken:
             if self._listener is not None:
                 state.hold_back()
-        self._updater.follow()
+        if taken:
+            self._updater.follow()
+        if not self._has_revoked:
+            await self._call_listener("revoked", ())
         await self._call_listener("assigned", partitions)
         for state in taken:
             state.release()
@@ -305,7 +320,7 @@ class RebalanceHandler:
         self, method: str, partitions: Collection[TopicPartition], limit: float | None = None
     ) -> None:
         """Call the user's listener; the reader raises its failure."""
-        if self._listener is None or not partitions:
+        if self._listener is None or not (partitions or self._listener.every_rebalance):
             return
         timeout = self._config.rebalance_listener_timeout
         call: Callable[[frozenset[TopicPartition]], Awaitable[object]] = getattr(self._listener, method)

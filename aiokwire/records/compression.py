@@ -149,7 +149,7 @@ def _gunzip(view: memoryview, limit: int) -> bytes:
             if part:
                 output.add(part)
             elif not len(chunk) and not unpacker.eof:
-                raise CorruptRecord("the gzip data is cut off")
+                raise CorruptRecord("the gzip data is truncated")
         at -= len(unpacker.unused_data)
         if at == len(view):
             return output.joined()
@@ -206,7 +206,7 @@ def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
             at += 16
             continue
         if len(view) - at < 4:
-            raise CorruptRecord("the snappy data is cut off")
+            raise CorruptRecord("the snappy data is truncated")
         (size,) = struct.unpack_from(">i", view, at)
         at += 4
         if not 0 < size <= len(view) - at:
@@ -292,7 +292,7 @@ def _unlz4(view: memoryview, limit: int) -> bytes:
                 output.add(part)
             elif reader.needs_input and not reader.eof:
                 if at >= len(view):
-                    raise CorruptRecord("the lz4 data is cut off")
+                    raise CorruptRecord("the lz4 data is truncated")
                 chunk = view[at : at + window]
                 at += window
         at = min(at, len(view)) - len(reader.unused_data or b"")

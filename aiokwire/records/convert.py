@@ -41,7 +41,7 @@ def convert(
     batches = scan_batches(data, check_crcs=True, max_decompressed=max_decompressed)
     end = batches[-1].position + batches[-1].size if batches else 0
     if end != memoryview(data).nbytes:
-        raise CorruptRecord(f"the bytes from {end} on are damaged or cut off")
+        raise CorruptRecord(f"the bytes from {end} on are damaged or truncated")
     converted: list[Buffer] = []
     for batch in batches:
         if batch.is_control and to_magic < 2:

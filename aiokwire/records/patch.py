@@ -23,7 +23,7 @@ def _batches(buffer: WritableBuffer) -> list[RecordBatch]:
     batches = scan_batches(buffer)
     end = batches[-1].position + batches[-1].size if batches else 0
     if not batches or end != memoryview(buffer).nbytes:
-        raise CorruptRecord(f"the batch at byte {end} is cut off")
+        raise CorruptRecord(f"the batch at byte {end} is truncated")
     for batch in batches:
         if batch.magic != 2:
             raise InvalidArgument(f"only format 2 can be patched in place, not {batch.magic}: convert it")
@@ -69,7 +69,7 @@ def set_max_timestamp(buffer: WritableBuffer, timestamp: int) -> None:
     """
     batches = _batches(buffer)
     if len(batches) != 1:
-        raise InvalidArgument(f"the greatest timestamp of one batch can be set, not of {len(batches)}")
+        raise InvalidArgument(f"the buffer must contain one batch to set its greatest timestamp, not {len(batches)}")
     struct.pack_into(">q", buffer, batches[0].position + 35, timestamp)
     _seal_again(buffer, batches[0])
 
@@ -81,6 +81,6 @@ def set_producer_state(buffer: WritableBuffer, producer_id: int, producer_epoch:
     """
     batches = _batches(buffer)
     if len(batches) != 1:
-        raise InvalidArgument(f"the producer state of one batch can be set, not of {len(batches)}")
+        raise InvalidArgument(f"the buffer must contain one batch to set its producer state, not {len(batches)}")
     struct.pack_into(">qhi", buffer, batches[0].position + 43, producer_id, producer_epoch, base_sequence)
     _seal_again(buffer, batches[0])

@@ -226,7 +226,7 @@ def _enumeration(kind: type[enum.Enum]) -> Convert:
             return kind(value)
         except ValueError as error:
             choices = ", ".join(repr(member.value) for member in kind)
-            raise Mismatch(f"{value!r:.100} is none of {choices}") from error
+            raise Mismatch(f"{value!r:.100} is not one of {choices}") from error
 
     return convert
 
@@ -234,7 +234,7 @@ def _enumeration(kind: type[enum.Enum]) -> Convert:
 def _literal(choices: tuple[Any, ...]) -> Convert:
     def convert(value: Any) -> Any:
         if not any(type(value) is type(choice) and value == choice for choice in choices):
-            raise Mismatch(f"{value!r:.100} is none of {', '.join(map(repr, choices))}")
+            raise Mismatch(f"{value!r:.100} is not one of {', '.join(map(repr, choices))}")
         return value
 
     return convert
@@ -255,7 +255,7 @@ def _union_of(members: list[Convert], annotation: Any) -> Convert:
                 return member(value)
             except Mismatch:
                 continue
-        raise Mismatch(f"{value!r:.100} fits no member of {annotation}")
+        raise Mismatch(f"{value!r:.100} does not match any type of {annotation}")
 
     return convert
 

@@ -208,7 +208,7 @@ async def test_acks_zero_is_not_answered_and_its_refusal_closes(
     assert answer.responses[0].partition_responses[0].base_offset == 1
     client.send(produce_request("t", batch([b"a"]), acks=0, partition=9), 9)
     assert await client.closed_by_broker()
-    assert "acks=0, and t[9] was refused: UNKNOWN_TOPIC_OR_PARTITION" in caplog.text
+    assert "records for t[9] with acks=0 were refused: UNKNOWN_TOPIC_OR_PARTITION" in caplog.text
 
 
 async def test_requests_without_a_response_are_handled_after_the_client_disconnects(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_quotas_are_set_listed_and_removed(act: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint", "status"),
     [
-        (("set", "producer_byte_rate=1"), "name whom", 2),
+        (("set", "producer_byte_rate=1"), "name the entity", 2),
         (("set", "--user", "a", "speed=1"), "is not a quota", 2),
         (("set", "--user", "a", "producer_byte_rate=fast"), "producer_byte_rate", 2),
         (("set", "--user", "a", "--user-defaults", "producer_byte_rate=1"), "not both", 2),

@@ -126,7 +126,7 @@ def test_each_dead_letter_is_replayed_once_however_often_the_replay_is_repeated(
     assert (first.exit_code, first.stdout) == (0, f"from\tto\tcount\n{letters}\t{topic}\t2\n"), first.output
     assert values(run, topic) == ["v0", "v3"]
     again = run("dlq", "replay", letters, "-g", group, "--exception", "Lost", "--json")
-    assert (again.stdout, again.stderr) == ("", "1 replayed before: left out\n"), (
+    assert (again.stdout, again.stderr) == ("", "1 skipped: already replayed\n"), (
         "the first is below the committed offset"
     )
     assert lines(run("dlq", "replay", letters, "-g", group, "--offsets", ":4", "--json"))[0]["count"] == 3
@@ -180,7 +180,7 @@ def test_records_without_an_origin_need_a_topic_to_go_to(run: Run, letters: str,
     assert run("produce", letters, source).exit_code == 0
     replayed = run("dlq", "replay", letters, "-g", f"g-{topic}", "--offsets", "5:")
     assert (replayed.exit_code, replayed.stderr) == (
-        1, "error: 1 record(s) have no headers with an origin: give --to TOPIC\n",
+        1, "error: 1 record(s) lack the headers that name their origin: give --to TOPIC\n",
     )  # fmt: skip
     assert values(run, topic) == ["v5"]
 

@@ -156,7 +156,7 @@ async def test_a_process_that_does_not_stop_is_killed_after_the_grace_period(cap
         pids = await children.started(1, 2)
         stop()
     assert not is_running(pids[1])
-    assert f"process 1 (pid {pids[1]}) still runs 0.2 s after SIGTERM: killing it" in caplog.text
+    assert f"process 1 (pid {pids[1]}) is still running 0.2 s after SIGTERM: killing it" in caplog.text
 
 
 async def test_a_second_signal_is_passed_on() -> None:

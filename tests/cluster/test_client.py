@@ -200,7 +200,7 @@ async def test_a_start_retries_and_logs_it_once_at_first(clusters: Clusters, cap
         assert sorted(client.cluster.brokers) == [1]
         await client.close()
     [line] = [record.getMessage() for record in caplog.records if "bootstrap_timeout_ms" in record.getMessage()]
-    assert "no broker answers yet, retrying for 30 s more" in line
+    assert "no broker has responded yet, retrying for up to 30 s" in line
     assert "Connection refused" in line
 
 

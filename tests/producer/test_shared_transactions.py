@@ -197,7 +197,7 @@ async def test_a_partition_that_no_producer_reports_prevents_the_commit() -> Non
         ticket = await transactions.open()
         await write(servers, ticket, 0, b"a")
         await write(servers, ticket, 2, b"unreported")
-        with pytest.raises(TransactionFailed, match=r"t\[2\] was written to, but no known producer reports"):
+        with pytest.raises(TransactionFailed, match=r"t\[2\] was written by a producer that did not report"):
             await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(7)}, GROUP, [TopicPartition("t", 0)])
         await transactions.abort(ticket)
         assert await committed(servers) == []

@@ -43,7 +43,7 @@ def test_a_producers_new_state_is_set_and_sealed() -> None:
     set_producer_state(data, 77, 2, 9)
     payload = b"".join(reference.record(row, 1000) for row in ROWS)
     assert bytes(data) == reference.batch(payload, ROWS, producer=(77, 2, 9))
-    with pytest.raises(InvalidArgument, match="of one batch can be set, not of 2"):
+    with pytest.raises(InvalidArgument, match="must contain one batch to set its producer state, not 2"):
         set_producer_state(data + data, 1, 1, 1)
 
 

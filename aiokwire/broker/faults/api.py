@@ -192,7 +192,7 @@ class Faults:
         Raises: BrokerError: the group or member does not exist. StorageError.
         """
         if member_id not in self._group(group_id).members:
-            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id!r} of group {group_id!r}")
+            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"cannot evict member {member_id!r} of group {group_id!r}")
         self._state.groups.evict(group_id, member_id)
 
     def rebalance(self, group_id: str) -> None:

@@ -161,7 +161,7 @@ async def _result(work: Work) -> Answer:
 async def _late_result(call: Call, work: Work) -> Answer:
     """Handle a request that waited."""
     if not call.node.running:
-        raise CloseConnection("its node has been stopped")
+        raise CloseConnection("the node was stopped while the request waited")
     return await _result(work)
 
 
@@ -262,11 +262,15 @@ class On(Generic[R]):
 
     def close(self) -> Rule:
         """Close the connection before the request is handled."""
-        return self._fail(CloseConnection, f"by a rule on {self._terms.match.api.name}", handled=False)
+        return self._fail(
+            CloseConnection, f"a rule on {self._terms.match.api.name} closed the connection", handled=False
+        )
 
     def close_after(self) -> Rule:
         """Handle the request, then close the connection without a response."""
-        return self._fail(CloseConnection, f"by a rule on {self._terms.match.api.name}", handled=True)
+        return self._fail(
+            CloseConnection, f"a rule on {self._terms.match.api.name} closed the connection", handled=True
+        )
 
     def _fail(self, kind: type[KafkaError], why: str, *, handled: bool) -> Rule:
         async def act(request: Request[Any], call: Call, work: Work) -> Answer:

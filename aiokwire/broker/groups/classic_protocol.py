@@ -319,7 +319,7 @@ class ClassicProtocol:
             self._log(group)
         except StorageError as error:
             # After a restart the group has members that do not come back: they time out.
-            logger.error("group %r: cannot store that the group is empty: %s", group.group_id, error)
+            logger.error("group %r: cannot store the empty group: %s", group.group_id, error)
 
     def restored(self, group: ClassicGroup) -> None:
         """Start the sessions of a loaded group's members."""

@@ -202,7 +202,7 @@ class ConsumerProtocol:
             return tuple(name for name in found if draft.may_describe is None or draft.may_describe(name))
         except InvalidPattern as error:
             logger.warning(
-                "group %r: pattern %r cannot be matched, its topics are unchanged: %s",
+                "group %r: cannot evaluate pattern %r, keeping its current topics: %s",
                 group.group_id,
                 text[:LOGGED],
                 error,
@@ -325,7 +325,9 @@ class ConsumerProtocol:
         try:
             self.remove(group, key.member_id)
         except StorageError as error:
-            logger.error("group %r: cannot store that %r left: %s; retrying", group.group_id, key.member_id, error)
+            logger.error(
+                "group %r: cannot store the removal of member %r: %s; retrying", group.group_id, key.member_id, error
+            )
             self.hear(group, key.member_id)
 
     def _cancel(self, group: ConsumerGroup, member_id: str) -> None:

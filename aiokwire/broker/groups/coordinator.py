@@ -163,7 +163,7 @@ class GroupCoordinator:
         except StorageError as error:
             self._lasting_errors.log(logger, f"group {key.group_id!r}", error)
         except Exception:
-            logger.exception("group %r: the handler of the deadline %s failed", key.group_id, key.due.name)
+            logger.exception("group %r: the %s timer failed", key.group_id, key.due.name)
 
     def _act_on(self, key: Key) -> None:
         if key.due is Due.LOAD:

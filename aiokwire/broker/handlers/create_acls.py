@@ -31,7 +31,7 @@ async def handle(request: messages.CreateAclsRequest, call: Call) -> messages.Cr
     try:
         await authorizer.create(created)
     except StorageError as error:
-        logger.error("%d ACL(s) were not created, their storage failed: %s", len(created), error)
+        logger.error("cannot store %d ACL(s), which were not created: %s", len(created), error)
         return _all(request, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     return messages.CreateAclsResponse(results=results)
 
@@ -44,7 +44,7 @@ def refuse(request: messages.CreateAclsRequest, version: int, code: ErrorCode) -
 def _check_codes(request: messages.CreateAclsRequest) -> None:
     for one in request.creations:
         if 0 in (one.resource_type, one.resource_pattern_type, one.operation, one.permission_type):
-            raise CloseConnection("CreateAcls: a type, an operation or a permission is 0 (unknown)")
+            raise CloseConnection("CreateAcls: type, operation and permission must not be 0 (unknown)")
 
 
 def _all(request: messages.CreateAclsRequest, code: ErrorCode, message: str) -> messages.CreateAclsResponse:

@@ -22,7 +22,7 @@ async def handle(request: messages.DeleteAclsRequest, call: Call) -> messages.De
     """Respond once the ACLs are removed from the store."""
     filters = [_filter(one) for one in request.filters]
     if any(one.has_unknown for one in filters):
-        raise CloseConnection("DeleteAcls: a type, an operation or a permission is 0 (unknown)")
+        raise CloseConnection("DeleteAcls: type, operation and permission must not be 0 (unknown)")
     authorizer = call.state.authorizer
     if authorizer is None:
         return _all(request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
@@ -31,7 +31,7 @@ async def handle(request: messages.DeleteAclsRequest, call: Call) -> messages.De
     try:
         await authorizer.delete(removed)
     except StorageError as error:
-        logger.error("%d ACL(s) were not removed and stay in force, their storage failed: %s", len(removed), error)
+        logger.error("cannot store the removal of %d ACL(s), which stay in force: %s", len(removed), error)
         return _all(request, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     return messages.DeleteAclsResponse(filter_results=results)
 

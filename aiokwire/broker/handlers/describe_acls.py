@@ -23,7 +23,7 @@ def handle(request: messages.DescribeAclsRequest, call: Call) -> messages.Descri
         request.permission_type,
     )
     if wanted.has_unknown:
-        raise CloseConnection("DescribeAcls: a type, an operation or a permission is 0 (unknown)")
+        raise CloseConnection("DescribeAcls: type, operation and permission must not be 0 (unknown)")
     authorizer = call.state.authorizer
     if authorizer is None:
         message = "No Authorizer is configured on the broker"

@@ -108,7 +108,7 @@ async def _finish(response: messages.ListOffsetsResponse, searches: list[_Slow])
                 if found is not None:
                     break
         except CorruptRecord as error:
-            logger.error("%r: the offset for a timestamp cannot be found: %s", search.partition, error)
+            logger.error("%r: cannot look up the offset for a timestamp: %s", search.partition, error)
             search.response.error_code = ErrorCode.CORRUPT_MESSAGE
             continue
         visible = _visible(found, search.end, search.partition)

@@ -307,7 +307,7 @@ def _answer(request: messages.ProduceRequest, response: messages.ProduceResponse
         for partition in topic.partition_responses:
             if partition.error_code:
                 raise CloseConnection(
-                    f"acks=0, and {topic.name}[{partition.index}] was refused: "
+                    f"records for {topic.name}[{partition.index}] with acks=0 were refused: "
                     f"{ErrorCode.of(partition.error_code).name} {partition.error_message or ''}"
                 )
     return None

@@ -175,7 +175,7 @@ def read_marker(batch: bytes | bytearray | memoryview) -> Marker | None:
         _, at = _varint(batch, at + key_size)
         _, coordinator_epoch = struct.unpack_from(">hi", batch, at)
     except (IndexError, struct.error) as error:
-        raise CorruptRecord("a control batch is cut off") from error
+        raise CorruptRecord("a control batch is truncated") from error
     return Marker(kind == 1, coordinator_epoch) if kind in (0, 1) else None
 
 

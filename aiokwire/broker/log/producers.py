@@ -238,7 +238,7 @@ class ProducerStates:
         """
         head = _SNAPSHOT_HEAD.size + _SNAPSHOT_COUNT.size
         if len(content) < head:
-            raise CorruptRecord("a producer snapshot is cut off")
+            raise CorruptRecord("a producer snapshot is truncated")
         version, crc = _SNAPSHOT_HEAD.unpack_from(content)
         (count,) = _SNAPSHOT_COUNT.unpack_from(content, _SNAPSHOT_HEAD.size)
         if crc32c(memoryview(content)[_SNAPSHOT_HEAD.size :]) != crc or version != _SNAPSHOT_VERSION:

@@ -170,7 +170,7 @@ def log_cut(topic: str, partition: int, cut: Cut) -> None:
     """Log what recovery cut off, in one line."""
     if cut.is_torn:
         logger.info(
-            "%s[%d]: %s; cut off the %d bytes of an unfinished append. The log ends at offset %d",
+            "%s[%d]: %s; truncated the %d bytes of an unfinished append. The log ends at offset %d",
             *(topic, partition, cut.cause, cut.size, cut.offset),
         )
         return
@@ -179,7 +179,7 @@ def log_cut(topic: str, partition: int, cut: Cut) -> None:
     else:
         lost = f"offset {cut.offset} on may be lost"
     logger.error(
-        "%s[%d]: acknowledged records from %s: %s. %d bytes were cut off, and the log ends at offset %d: new "
+        "%s[%d]: acknowledged records from %s: %s. %d bytes were truncated, and the log ends at offset %d: new "
         "records get these offsets, in a later leader epoch. Restore a backup of the partition, or produce the lost "
         "records again",
         *(topic, partition, lost, cut.cause, cut.size, cut.offset),

@@ -188,7 +188,7 @@ class Parser:
             else:
                 self._special(self._text[self._at])
         if len(self._groups) > 1:
-            self._fail("a group is not closed")
+            self._fail("missing closing )")
         program = self._groups[0].close()
         self._check_size(len(program))
         return [*program, Instruction(Op.MATCH)]
@@ -289,13 +289,13 @@ class Parser:
             self._at = coded.end()
             code = int(coded[1] or coded[2], 16)
             if code > _LAST_CODE:
-                self._fail("this character does not exist")
+                self._fail("invalid character code")
             return code
         if octal is not None:
             self._at = octal.end()
             return int(octal.group(), 8)
         if following not in _CONTROL and (following.isalnum() or not following.isascii()):
-            self._fail(f"the escape \\{following} is not supported")
+            self._fail(f"unsupported escape \\{following}")
         self._at += 1
         return _CONTROL.get(following, ord(following))
 
@@ -309,7 +309,7 @@ class Parser:
         first = True
         while first or text[self._at : self._at + 1] != "]":
             if self._at >= len(text):
-                self._fail("a class is not closed")
+                self._fail("missing closing ]")
             pairs += self._class_item()
             first = False
         self._at += 1
@@ -320,7 +320,7 @@ class Parser:
         named = _POSIX_NAME.match(self._text, self._at)
         if named is not None:
             if named[2] not in _POSIX:
-                self._fail(f"the class [:{named[2]}:] does not exist")
+                self._fail(f"unknown character class [:{named[2]}:]")
             self._at = named.end()
             return _negated(_POSIX[named[2]]) if named[1] else _POSIX[named[2]]
         low = self._class_character()
@@ -330,7 +330,7 @@ class Parser:
         self._at += 1
         high = self._class_character()
         if len(low) > 1 or len(high) > 1 or low[0][0] != low[0][1] or high[0][0] != high[0][1] or low > high:
-            self._fail("a range of characters is not one")
+            self._fail("invalid character range")
         return ((low[0][0], high[0][0]),)
 
     def _class_character(self) -> Ranges:
@@ -348,7 +348,7 @@ class Parser:
         if self._text[self._at : self._at + 1] == "?":
             header = _GROUP.match(self._text, self._at)
             if header is None:
-                self._fail("this kind of group is not supported")
+                self._fail("unsupported group syntax")
             self._at = header.end()
             if header["name"] is not None:
                 self._name(header["name"])
@@ -361,12 +361,12 @@ class Parser:
 
     def _name(self, name: str) -> None:
         if name in self._names:
-            self._fail(f"two groups have the name {name}")
+            self._fail(f"duplicate group name {name}")
         self._names.add(name)
 
     def _close(self) -> None:
         if len(self._groups) == 1:
-            self._fail("a group is closed that was not opened")
+            self._fail("unexpected )")
         code = self._groups.pop().close()
         self._check_size(len(self._groups[-1].code) + len(code))
         self._groups[-1].add(code)
@@ -380,7 +380,7 @@ class Parser:
         low = int(counts[1])
         high = (int(counts[3]) if counts[3] else None) if counts[2] else low
         if max(low, high or 0) > MAX_REPEAT or (high is not None and high < low):
-            self._fail(f"a repetition of {low} to {high}: at most {MAX_REPEAT} are allowed")
+            self._fail(f"invalid repetition of {low} to {high}: at most {MAX_REPEAT}")
         self._repeat(low, high)
 
     def _repeat(self, low: int, high: int | None) -> None:
@@ -388,7 +388,7 @@ class Parser:
         if group.last < 0:
             self._fail("nothing to repeat")
         if group.repeated:
-            self._fail("a repetition is repeated")
+            self._fail("nested repetition operator")
         if self._text[self._at : self._at + 1] == "?":
             self._at += 1  # lazy: the same names match
         atom = group.code[group.last :]

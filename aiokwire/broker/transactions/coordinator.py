@@ -352,5 +352,5 @@ def _who_and_limit(transaction: Transaction) -> tuple[str, int]:
 
 
 def _unavailable(error: StorageError) -> ErrorCode:
-    logger.error("cannot write the state of transactions: %s", error)
+    logger.error("cannot store transaction state: %s", error)
     return ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -102,7 +102,7 @@ class TransactionLogValue(Data):
                 )
             )
         except (ValueError, struct.error) as error:
-            raise ProtocolViolation(f"a transaction's record: {error}") from error
+            raise ProtocolViolation(f"a transaction record is damaged: {error}") from error
 
 
 def _number(form: struct.Struct, content: bytes | None, default: int) -> int:
@@ -131,7 +131,7 @@ def decode_key(key: bytes | None) -> str | None:
         src = PlainReader(key or b"")
         return src.string() if src.int16() == _KEY_TYPE else None
     except ProtocolViolation as error:
-        raise CorruptRecord(f"the key of a transaction's record is damaged: {error}") from error
+        raise CorruptRecord(f"the key of a transaction record is damaged: {error}") from error
 
 
 def encode_value(transaction: Transaction) -> bytes:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--to", "path", required=True, metavar="PATH", help="A directory, or a URI such as s3://bucket/lake.")
 @bootstrap_option
 @source_options
-@click.option("--hourly", is_flag=True, help="A directory for each hour, not only for each date.")
+@click.option("--hourly", is_flag=True, help="Create a directory for each hour, not only for each date.")
 @click.option(
     "--compression",
     type=click.Choice(("snappy", "zstd", "lz4", "gzip", "none")),
@@ -32,16 +32,20 @@ if TYPE_CHECKING:
 @click.option(
     "--file-size", default="256m", show_default=True, callback=size_option, help="Approximate maximum size of a file."
 )
-@click.option("--round", "round_records", default=20_000_000, show_default=True, help="Records between two manifests.")
+@click.option(
+    "--round",
+    "round_records",
+    default=20_000_000,
+    show_default=True,
+    help="Number of records per round, and so per manifest.",
+)
 @click.option(
     "--every",
     metavar="TIME",
     callback=duration_option,
     help="Run until stopped, with this interval between rounds, such as 30s.",
 )
-@click.option(
-    "--commit-group", metavar="GROUP", help="Group whose committed offsets follow the archive, for lag tools."
-)
+@click.option("--commit-group", metavar="GROUP", help="Group to which the archive commits its offsets, for lag tools.")
 @click.option("--compact", is_flag=True, help="Only merge small files of the archive.")
 @click.option("--verify", "check", is_flag=True, help="Only compare the files with the manifests.")
 @spark_options
@@ -63,11 +67,11 @@ def command(
     conf: dict[str, str],
     as_json: bool,
 ) -> None:
-    """Write the records of TOPICS that the archive does not have yet to Parquet.
+    """Archive new records of TOPICS as Parquet.
 
-    Start it again to continue: committed records are not read again, uncommitted ones leave nothing
-    behind. `--option`, with the names of the Spark source, sets where to begin and what to do about
-    lost data.
+    Run the command again to continue: committed records are not read again, and uncommitted ones
+    leave nothing behind. `--option`, with the names of the Spark source, sets the start of a new
+    archive and the reaction to lost data.
     """
     if compact and check:
         raise click.UsageError("--compact and --verify cannot be combined: run one after the other")

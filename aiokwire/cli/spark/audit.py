@@ -49,7 +49,7 @@ def _names(_ctx: click.Context, _param: click.Parameter, given: str) -> tuple[st
     show_default=True,
     callback=_names,
     metavar="FINDINGS",
-    help="Findings that make the exit status 1: gaps, deleted, differences, duplicates, disorder, skew, aborted, "
+    help="Findings that set the exit status to 1: gaps, deleted, differences, duplicates, disorder, skew, aborted, "
     "open, lag, old-formats.",
 )
 @click.option(
@@ -57,9 +57,9 @@ def _names(_ctx: click.Context, _param: click.Parameter, given: str) -> tuple[st
     type=float,
     default=2.0,
     show_default=True,
-    help="Skew is reported above this multiple of the mean bytes per partition.",
+    help="Report partitions with more than this multiple of the mean bytes as skewed.",
 )
-@click.option("--max-lag", type=int, help="Lag in offsets above which a group is reported.")
+@click.option("--max-lag", type=int, help="Report groups whose lag exceeds this number of offsets.")
 @spark_options
 def command(
     *,

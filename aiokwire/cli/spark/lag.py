@@ -20,8 +20,14 @@ _HEADS = ("query", "source", "batch", "topic", "partition", "position", "end", "
 @click.command("lag")
 @click.argument("checkpoint")
 @bootstrap_option
-@click.option("--committed", is_flag=True, help="Measure to the last stable offset, as a read_committed source reads.")
-@click.option("--max-lag", type=click.IntRange(min=0), help="Exit with 1 if the lag of a partition is larger.")
+@click.option(
+    "--committed", is_flag=True, help="Measure to the last stable offset, up to which a read_committed source reads."
+)
+@click.option(
+    "--max-lag",
+    type=click.IntRange(min=0),
+    help="Exit with status 1 if the lag of a partition exceeds this number of offsets.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, one for each partition.")
 def command(checkpoint: str, *, bootstrap: str, committed: bool, max_lag: int | None, as_json: bool) -> None:
     """Show the lag of the streaming queries of CHECKPOINT.

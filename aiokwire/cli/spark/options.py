@@ -19,7 +19,7 @@ def spark_options(function: CommandT) -> CommandT:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to standard output."),
         pairs_option("--conf", help="A setting of Spark"),
-        click.option("--master", metavar="URL", help="URL of the Spark master (default: this machine, local[*])."),
+        click.option("--master", metavar="URL", help="URL of the Spark master (default: local[*], this machine)."),
     ):
         function = option(function)
     return function

@@ -67,7 +67,7 @@ def parse_time(_ctx: click.Context, _param: click.Parameter, text: str | None) -
     callback=parse_pace,
     help="1x: at the pace at which they were sent; 10x: ten times as fast.",
 )
-@click.option("--rekey", is_flag=True, help="Choose partitions by key (default: keep them).")
+@click.option("--rekey", is_flag=True, help="Choose partitions by key (default: keep the original partitions).")
 @click.option("--coordinates", is_flag=True, help="Add headers with the topic, partition and offset in the archive.")
 @click.option(
     "--delivery", type=click.Choice(("at-least-once", "exactly-once")), default="at-least-once", show_default=True

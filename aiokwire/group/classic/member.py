@@ -123,7 +123,7 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
             self._identity,
             self._strategy.encode(self._offered, topics, owned, self._identity.generation, options.rack_id),
             session_timeout=options.session_timeout,
-            rebalance_timeout=options.max_poll_interval,
+            rebalance_timeout=options.rebalance_timeout,
             reason=self._reason,
         )
         if owned and self._id.current:
@@ -215,7 +215,7 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
 
     async def _request_join_lane(self, request: Request[ResponseT]) -> ResponseT | None:
         """Return the response to a JoinGroup or SyncGroup; None: a signal ended the wait."""
-        timeout = max(self._options.max_poll_interval + RESPONSE_SLACK, self._client.config.request_timeout)
+        timeout = max(self._options.rebalance_timeout + RESPONSE_SLACK, self._client.config.request_timeout)
         with anyio.CancelScope() as self._request_scope:
             return await self._coordinator.request(request, lane=JOIN, timeout=timeout)
         return None
@@ -343,7 +343,7 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
     def on_heartbeat(self, content: BuildHeartbeat, outcome: Response | KafkaError) -> None:
         """See `HeartbeatSource`."""
         if isinstance(outcome, KafkaError):
-            self._log.log(failure_level(outcome), "%s: a heartbeat failed: %s", self._label, outcome)
+            self._log.log(failure_level(outcome), "%s: heartbeat failed: %s", self._label, outcome)
             return
         assert isinstance(outcome, HeartbeatResponse)
         event = decisions.on_heartbeat_error(outcome.error_code)

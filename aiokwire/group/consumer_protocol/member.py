@@ -81,7 +81,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
         self._wanted = Description(
             assignor=options.remote_assignor,
             rack_id=options.rack_id,
-            rebalance_timeout_ms=round(options.max_poll_interval * 1000),
+            rebalance_timeout_ms=round(options.rebalance_timeout * 1000),
         )
         self._sent: Description | None = None  # what the coordinator knows of that; None: not certain
         # The coordinator's assignment, and the part of it that is in force.
@@ -220,7 +220,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
     def _on_failed_heartbeat(self, error: KafkaError) -> None:
         self._sent = None  # the coordinator may have received the heartbeat or not
         if is_transient(error) or isinstance(error, AuthenticationFailed):  # the session outlasts a short refusal
-            self._log.log(failure_level(error), "%s: a heartbeat failed: %s", self._label, error)
+            self._log.log(failure_level(error), "%s: heartbeat failed: %s", self._label, error)
         else:
             self.on_refused(error)
 
@@ -321,7 +321,7 @@ async def _names_of(client: Client, topic_ids: Collection[bytes]) -> dict[bytes,
         return found
     except KafkaError as error:
         level = failure_level(error)
-        logger.log(level, "the names of %d assigned topics are not known yet: %s", len(missing), error)
+        logger.log(level, "cannot look up the names of %d assigned topics yet: %s", len(missing), error)
         return found
     found.update({topic.topic_id: topic.name for topic in answer.topics if topic.name and not topic.error_code})
     return found

@@ -64,7 +64,7 @@ class Transaction:
         self, begin: Callable[[], Transactions], reader: TransactionalReader | None, since: Positions | None
     ) -> None:
         if since is not None and reader is None:
-            raise InvalidArgument("since holds positions of a reader: pass the reader, too")
+            raise InvalidArgument("since= contains positions of a consumer: pass the consumer, too")
         self._begin = begin
         self._driver: Transactions | None = None
         self._transaction: OpenTransaction | None = None

@@ -123,8 +123,8 @@ class SharedTransactions:
         unexpected = set() if found is None else found.difference(wrote)
         if unexpected:
             raise TransactionFailed(
-                f"{self._coordinator.who}: the commit failed: {', '.join(map(str, sorted(unexpected)))} was written "
-                "to, but no known producer reports it: an abandoned attempt, or one that is still running, wrote there"
+                f"{self._coordinator.who}: commit refused: {', '.join(map(str, sorted(unexpected)))} was written by a "
+                "producer that did not report to this transaction (an abandoned or still running attempt)"
             )
 
     def _adopt(self, ticket: TransactionTicket) -> None:

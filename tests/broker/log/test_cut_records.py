@@ -51,7 +51,7 @@ def test_a_wrong_crc_is_logged_with_the_offsets_that_are_lost(
         f"orders[0]: acknowledged records from offset 4 to 9 are lost: {FIRST}: the CRC of the batch"
     )
     assert (
-        f"at offset 4, byte {4 * size}, is wrong. {6 * size} bytes were cut off, and the log ends at offset 4" in line
+        f"at offset 4, byte {4 * size}, is wrong. {6 * size} bytes were truncated, and the log ends at offset 4" in line
     )
 
 
@@ -94,7 +94,7 @@ def test_later_segments_that_go_with_a_damaged_one_are_counted(
     assert _reopen(storage, open_manager, caplog, segment_bytes=300) == 1
     (line,) = _lines(caplog)
     assert "offset 1 to 19 are lost" in line
-    assert f"{19 * size} bytes were cut off" in line
+    assert f"{19 * size} bytes were truncated" in line
 
 
 def test_cutting_an_unfinished_append_is_not_a_loss(
@@ -107,7 +107,7 @@ def test_cutting_an_unfinished_append_is_not_a_loss(
     assert _reopen(storage, open_manager, caplog) == 10
     (record,) = [record for record in caplog.records if record.name.endswith("recovery")]
     assert record.levelno == logging.INFO
-    assert "cut off the 85 bytes of an unfinished append" in record.getMessage()
+    assert "truncated the 85 bytes of an unfinished append" in record.getMessage()
 
 
 def test_opening_a_valid_log_logs_nothing(

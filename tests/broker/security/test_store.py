@@ -181,13 +181,13 @@ async def test_clients_get_the_error_of_the_disk_and_the_log_names_what_is_in_fo
     disk.is_full(True)
     created = await ask(state, creating(creation("t")), 3, ADMIN)
     assert [one.error_code for one in created.results] == [ErrorCode.KAFKA_STORAGE_ERROR]
-    assert "1 ACL(s) were not created, their storage failed" in caplog.text
+    assert "cannot store 1 ACL(s), which were not created" in caplog.text
     disk.is_full(False)
     await create_acl(state)
     disk.is_full(True)
     deleted = await ask(state, deleting("t"), 3, ADMIN)
     assert [one.error_code for one in deleted.filter_results] == [ErrorCode.KAFKA_STORAGE_ERROR]
-    assert "1 ACL(s) were not removed and stay in force" in caplog.text
+    assert "cannot store the removal of 1 ACL(s), which stay in force" in caplog.text
     assert allowed(state)
 
 

@@ -232,5 +232,5 @@ async def test_a_damaged_state_log_keeps_the_broker_from_starting() -> None:
         builder = BatchBuilder(2, 1000)
         builder.append(5, b"\x00", b"")
         topic.partitions[0].log.append(bytearray(builder.seal()), now_ms=5)
-    with pytest.raises(CorruptRecord, match="key of a transaction's record is damaged"):
+    with pytest.raises(CorruptRecord, match="key of a transaction record is damaged"):
         await start(storage).start()
