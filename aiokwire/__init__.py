@@ -111,6 +111,7 @@ if TYPE_CHECKING:
         CircuitOpened as CircuitOpened,
         Context as Context,
         DeadLetter as DeadLetter,
+        PeriodicContext as PeriodicContext,
         RateLimit as RateLimit,
         Retry as Retry,
         RetryPolicy as RetryPolicy,
@@ -151,8 +152,8 @@ else:
                 "OffsetAndTimestamp OffsetReset RecordMetadata TimestampType TopicPartition TransactionalReader "
                 "Watermarks"
             ),
-            "worker": "BatchError CircuitBreaker CircuitClosed CircuitOpened Context DeadLetter RateLimit "
-            "Retry RetryPolicy Skip Worker WorkerConfig WorkerHealth",
+            "worker": "BatchError CircuitBreaker CircuitClosed CircuitOpened Context DeadLetter PeriodicContext "
+            "RateLimit Retry RetryPolicy Skip Worker WorkerConfig WorkerHealth",
         },
     )
     __all__ += ["__version__"]

@@ -118,6 +118,10 @@ class Hooks:
         for the list of records of a batch."""
         return nullcontext()
 
+    def around_periodic(self, handler: str) -> AbstractContextManager[object]:
+        """What this returns is entered around each run of a worker's periodic handler."""
+        return nullcontext()
+
     def around_commit(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], is_automatic: bool
     ) -> AbstractContextManager[object]:
@@ -283,6 +287,9 @@ class _Combined(Hooks):
 
     def _around_process(self, record: Any) -> AbstractContextManager[Any]:
         return _All([Guarded(partial(hook, record)) for hook in self._each("around_process")])
+
+    def _around_periodic(self, handler: str) -> AbstractContextManager[Any]:
+        return _All([Guarded(partial(hook, handler)) for hook in self._each("around_periodic")])
 
     def _around_commit(self, *args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
         return _All([Guarded(partial(hook, *args, **kwargs)) for hook in self._each("around_commit")])

@@ -182,6 +182,11 @@ worker.handler("orders", timeout=0)(bill)
 worker.handler("orders")(untyped)
 worker.handler("orders")(odd)
 worker.handler("payments")(bill); worker.handler("payments")(refund)
+worker.every(60)(bill)
+worker.every(0)(tick)
+worker.every(60, jitter=5)(tick)
+worker.every(60, runs_on="leader")(tick)
+worker.add_periodic(tick, "1 min")
 await Worker(address, group_id="billing").start()
 await Worker(address, group_id="billing").wait()
 """
@@ -259,7 +264,9 @@ def _handlers() -> dict[str, Any]:
 
     async def odd(order: socket.socket) -> None: ...
 
-    return {"bill": bill, "refund": refund, "untyped": untyped, "odd": odd}
+    async def tick() -> None: ...
+
+    return {"bill": bill, "refund": refund, "untyped": untyped, "odd": odd, "tick": tick}
 
 
 async def table() -> list[tuple[str, str, BaseException | None, str]]:
@@ -301,7 +308,7 @@ def page(rows: list[tuple[str, str, BaseException | None, str]]) -> str:
         "Written by `python -m tests.mistakes` and compared by a test. `broker` is an embedded broker at",
         '`address` with the topic "orders" of two partitions; `consumer` reads it alone, `member` in the',
         'group "billing"; `closed` is a closed producer. `worker` has no handlers; `bill` and `refund` are',
-        "handlers, `untyped` has no annotation, `odd` one that JSON does not have.",
+        "handlers, `untyped` has no annotation, `odd` one that JSON does not have; `tick` has no argument.",
     ]
     section = ""
     for heading, statement, error, text in rows:

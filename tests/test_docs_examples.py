@@ -80,6 +80,7 @@ PRINTED = {
         (r"broken attempt 6 of orders 0", r"b'orders' after b'6' attempts"),
         (r"bill opened: 3 failure\(s\) in a row - the database is down", r"bill closed after", r"0 dead letters"),
         (r"\[b'book', b'lamp'\]",),
+        (r"the last total is 42",),
         (r"billed book failure: None",),
         (),  # it asserts
     ),

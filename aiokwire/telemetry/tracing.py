@@ -181,6 +181,10 @@ class Tracing(Hooks):
         """Process a record of a worker within a span."""
         return self.process(record)
 
+    def around_periodic(self, handler: str) -> AbstractContextManager[Span]:
+        """Run a periodic handler of a worker within a span, the root of a trace."""
+        return self._tracer.start_as_current_span(f"periodic {handler}", context=Context(), attributes=self._client)
+
     def around_commit(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], is_automatic: bool
     ) -> AbstractContextManager[object]:

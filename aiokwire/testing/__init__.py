@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aiokwire.testing.recording import (
         Call as Call,
         Outcome as Outcome,
+        PeriodicCall as PeriodicCall,
         Result as Result,
         SentDeadLetter as SentDeadLetter,
     )
@@ -48,7 +49,7 @@ else:
             "error_codes": "ErrorCode",
             "protocol": "ApiKey",
             "testing.secure": "SecureBroker ThreadedSecureBroker",
-            "testing.recording": "Call Outcome Result SentDeadLetter",
+            "testing.recording": "Call Outcome PeriodicCall Result SentDeadLetter",
             "testing.threaded": "ThreadedBroker",
             "testing.virtual_time": "VirtualTimeLoop run_in_virtual_time",
             "testing.workers": "WorkerTest",

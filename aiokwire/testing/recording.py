@@ -47,6 +47,18 @@ class Call(NamedTuple):
     """In seconds; in virtual time only what the handler waited for counts."""
 
 
+class PeriodicCall(NamedTuple):
+    """One run of a periodic handler that has ended."""
+
+    handler: str
+    error: BaseException | None
+    """Why it failed; None: it succeeded."""
+    started: float
+    """By the loop's clock, in seconds."""
+    elapsed: float
+    """In seconds; in virtual time only what the handler waited for counts."""
+
+
 class Outcome(NamedTuple):
     """What became of one record."""
 
@@ -95,6 +107,7 @@ class Recorder(Hooks):
         self._handler_of = handler_of
         self.calls: list[Call] = []
         self.running: list[Call] = []
+        self.periodic: list[PeriodicCall] = []
         self._changed = anyio.Event()
 
     async def changed(self, within: float) -> None:
@@ -122,6 +135,23 @@ class Recorder(Hooks):
         finally:
             self.running.remove(call)
             self.calls.append(call._replace(error=error, elapsed=loop_time() - call.started))
+            self._changed.set()
+
+    def around_periodic(self, handler: str) -> AbstractContextManager[object]:
+        """Keep a run."""
+        return self._run(handler)
+
+    @contextmanager
+    def _run(self, handler: str) -> Iterator[None]:
+        started = loop_time()
+        error: BaseException | None = None
+        try:
+            yield
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self.periodic.append(PeriodicCall(handler, error, started, loop_time() - started))
             self._changed.set()
 
     def on_response_received(self, node_id: int | None, api: str, version: int, size: int, elapsed: float) -> None:

@@ -19,6 +19,7 @@ from aiokwire.testing.encoding import encoded
 from aiokwire.testing.recording import (
     Call,
     Outcome,
+    PeriodicCall,
     Place,
     Recorder,
     Result,
@@ -230,6 +231,11 @@ class WorkerTest:
     def calls(self) -> list[Call]:
         """The calls of handlers that have ended, in the order in which they did."""
         return list(self._recorder.calls)
+
+    @property
+    def periodic_calls(self) -> list[PeriodicCall]:
+        """The runs of periodic handlers that have ended, in the order in which they did."""
+        return list(self._recorder.periodic)
 
     @property
     def outcomes(self) -> list[Outcome]:

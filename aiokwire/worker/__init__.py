@@ -14,6 +14,7 @@ completed_offsets  what is finished of a partition  offset_metadata  the same in
 ordering           which record runs next           outcomes         what follows an exception
 dead_letters       keeps records that failed        metrics          what became of attempts
 health             what is not finished, and why
+periodic           handlers without a record         periodic_runs    calls them at their times
 retry_topics       their names and records          delayed_records  waits until they are due
 rate_limit         calls per second
 circuit_breaker    when calls pause                 circuits         pauses partitions, reports
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         RetryPolicy as RetryPolicy,
         Skip as Skip,
     )
+    from aiokwire.worker.periodic import PeriodicContext as PeriodicContext, PeriodicHandler as PeriodicHandler
     from aiokwire.worker.rate_limit import RateLimit as RateLimit
     from aiokwire.worker.signatures import Key as Key
     from aiokwire.worker.worker import Worker as Worker
@@ -68,6 +70,7 @@ else:
             "worker.health": "WorkerHealth WorkerPartitionHealth",
             "worker.offset_metadata": "decode_ranges encode_ranges",
             "worker.outcomes": "BatchError DeadLetter Retry RetryPolicy Skip",
+            "worker.periodic": "PeriodicContext PeriodicHandler",
             "worker.rate_limit": "RateLimit",
             "worker.signatures": "Key",
             "worker.worker": "Worker",

@@ -43,7 +43,84 @@ class Outlet(Protocol):
         """Accept a record."""
 
 
-class Context:
+class Sender:
+    """What a handler uses to send records, and what it has sent.
+
+    handler: the handler's name.
+    """
+
+    __slots__ = ("_outlet", "deliveries", "handler", "held")
+
+    def __init__(self, handler: str, outlet: Outlet) -> None:
+        self.handler = handler
+        self._outlet = outlet
+        # For the worker; most handlers send nothing.
+        self.held: list[Output] | None = None
+        self.deliveries: list[Delivery] | None = None
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the worker is being stopped: a long handler should finish, or raise `Retry`."""
+        return self._outlet.is_stopping
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+    ) -> RecordMetadata | None:
+        """Send a record by the worker's producer and wait for its acknowledgement.
+
+        With exactly-once it returns None at once: the record is sent after the handler has
+        returned, in the transaction of the handled record's offset, and not at all if the handler
+        raises.
+
+        Raises: as `Producer.send`.
+        """
+        output = Output(topic, value, key, partition, timestamp, headers)
+        if self._outlet.holds_outputs:
+            self._hold(output)
+            return None
+        return await self._outlet.send(output)
+
+    async def submit(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+    ) -> None:
+        """Send a record without waiting for its acknowledgement: waits for buffer room only.
+
+        The handled record, or the run of a periodic handler, counts as completed when it is
+        acknowledged; if that fails, the handled record, or the run, has failed, too. With
+        exactly-once as `send`.
+
+        Raises: as `Producer.submit`.
+        """
+        output = Output(topic, value, key, partition, timestamp, headers)
+        if self._outlet.holds_outputs:
+            self._hold(output)
+            return
+        delivery = await self._outlet.submit(output)
+        if self.deliveries is None:
+            self.deliveries = []
+        self.deliveries.append(delivery)
+
+    def _hold(self, output: Output) -> None:
+        if self.held is None:
+            self.held = []
+        self.held.append(output)
+
+
+class Context(Sender):
     """One attempt to handle a record. A handler has it as an argument annotated `Context`.
 
     attempt: 1 for the first call of the handler with this record, 2 for the second, ...; those
@@ -52,18 +129,17 @@ class Context:
     record: the record; the first one of a batch.
     """
 
-    __slots__ = ("_outlet", "attempt", "deliveries", "handler", "held", "record")
+    __slots__ = ("attempt", "record")
     # For the worker: of the records of a batch that failed, the errors by offset.
     failures: Mapping[int, BaseException] | None = None
 
     def __init__(self, record: ConsumerRecord[bytes, bytes], attempt: int, handler: str, outlet: Outlet) -> None:
         self.record = record
         self.attempt = attempt
-        self.handler = handler
+        self.handler = handler  # here, not in the base class: it runs for each record
         self._outlet = outlet
-        # For the worker; most handlers send nothing.
-        self.held: list[Output] | None = None
-        self.deliveries: list[Delivery] | None = None
+        self.held = None
+        self.deliveries = None
 
     @property
     def records(self) -> Sequence[ConsumerRecord[bytes, bytes]]:
@@ -94,65 +170,6 @@ class Context:
     def origin(self) -> Origin:
         """Where the record was first read: the same for each attempt, also after a retry topic."""
         return self._outlet.origin_of(self.record)
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether the worker is being stopped: a long handler should finish, or raise `Retry`."""
-        return self._outlet.is_stopping
-
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None = None,
-        key: bytes | None = None,
-        *,
-        partition: int | None = None,
-        timestamp: int | None = None,
-        headers: Headers | None = None,
-    ) -> RecordMetadata | None:
-        """Send a record by the worker's producer and wait for its acknowledgement.
-
-        With exactly-once it returns None at once: the record is sent after the handler has
-        returned, in the transaction of this record's offset, and not at all if the handler raises.
-
-        Raises: as `Producer.send`.
-        """
-        output = Output(topic, value, key, partition, timestamp, headers)
-        if self._outlet.holds_outputs:
-            self._hold(output)
-            return None
-        return await self._outlet.send(output)
-
-    async def submit(
-        self,
-        topic: str,
-        value: bytes | None = None,
-        key: bytes | None = None,
-        *,
-        partition: int | None = None,
-        timestamp: int | None = None,
-        headers: Headers | None = None,
-    ) -> None:
-        """Send a record without waiting for its acknowledgement: waits for buffer room only.
-
-        The handled record counts as completed when it is acknowledged; if that fails, the handled
-        record has failed, too. With exactly-once as `send`.
-
-        Raises: as `Producer.submit`.
-        """
-        output = Output(topic, value, key, partition, timestamp, headers)
-        if self._outlet.holds_outputs:
-            self._hold(output)
-            return
-        delivery = await self._outlet.submit(output)
-        if self.deliveries is None:
-            self.deliveries = []
-        self.deliveries.append(delivery)
-
-    def _hold(self, output: Output) -> None:
-        if self.held is None:
-            self.held = []
-        self.held.append(output)
 
     def __repr__(self) -> str:
         return f"<Context {self.topic_partition} at offset {self.offset}, attempt {self.attempt} of {self.handler}>"

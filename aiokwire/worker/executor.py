@@ -116,9 +116,9 @@ class Executor:
                 await line.attempt(item.record, context)
             except BaseException as error:
                 self.expires = math.inf
-                if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                if isinstance(error, asyncio.CancelledError) and is_cancelled():
                     raise
-                self._error = _as_failure(error)
+                self._error = as_failure(error)
                 line.counts.raised(self._error, clock() - now)
                 if self._interruption is not None:
                     return
@@ -164,13 +164,13 @@ class Executor:
         self._queue.abandon(item)
 
 
-def _is_cancelled() -> bool:
+def is_cancelled() -> bool:
     """Whether this task is cancelled; else a handler awaited something that was."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-def _as_failure(error: BaseException) -> BaseException:
+def as_failure(error: BaseException) -> BaseException:
     """Return what a handler failed with, if nothing cancelled it."""
     if not isinstance(error, asyncio.CancelledError):
         return error

@@ -100,10 +100,10 @@ class Handler:
         key_deserializer: Deserializer | None = None,
         value_deserializer: Deserializer | None = None,
     ) -> None:
-        self.name = _checked_name(function, name)
+        self.name = checked_name(function, name)
         self.topics = _checked_topics(self.name, topics)
         self.concurrency = _checked_concurrency(self.name, concurrency)
-        self.timeout = _checked_timeout(self.name, timeout)
+        self.timeout = checked_timeout(self.name, timeout)
         self.retry = retry
         self.rate_limit = _checked_type(self.name, "rate_limit", rate_limit, RateLimit)
         self.circuit_breaker = _checked_type(self.name, "circuit_breaker", circuit_breaker, CircuitBreaker)
@@ -199,6 +199,7 @@ class HandlerRegistry:
     def __init__(self) -> None:
         self._handlers: list[Handler] = []
         self._of_topic: dict[str, Handler] = {}
+        self._names: set[str] = set()
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers)
@@ -213,16 +214,29 @@ class HandlerRegistry:
         handler has this name.
         """
         handler = new_handler(function, topics, **options)
+        self._check_name(handler.name)
         for other in self._handlers:
-            if other.name == handler.name:
-                raise ConfigurationError(f"two handlers are named {handler.name}: give one of them another name=")
             _check_disjoint(handler, other)
+        self.reserve(handler.name)
         self._handlers.append(handler)
         return handler
+
+    def reserve(self, name: str) -> None:
+        """Refuse further handlers of this name.
+
+        Raises: ConfigurationError: another handler has it.
+        """
+        self._check_name(name)
+        self._names.add(name)
+
+    def _check_name(self, name: str) -> None:
+        if name in self._names:
+            raise ConfigurationError(f"two handlers are named {name}: give one of them another name=")
 
     def include(self, other: HandlerRegistry) -> None:
         """Add the handlers of another registry to this one, which is empty."""
         self._handlers.extend(other)
+        self._names |= other._names
 
     def find(self, topic: str) -> Handler:
         """Return the handler of a topic.
@@ -291,8 +305,11 @@ def _refuse_two(first: Handler, second: Handler, topic: str) -> NoReturn:
     )
 
 
-def _checked_name(function: object, name: str | None) -> str:
-    """Return a handler's name, without the functions around its definition."""
+def checked_name(function: object, name: str | None) -> str:
+    """Return a handler's name, by default that of its function without those around it.
+
+    Raises: ConfigurationError: it is not a coroutine function, or the name is empty.
+    """
     inner = function
     while isinstance(inner, functools.partial):
         inner = inner.func
@@ -338,7 +355,11 @@ def _checked_type(handler: str, option: str, given: T | None, kind: type[T]) -> 
     raise ConfigurationError(f"handler {handler}: {option} must be a {kind.__name__}, not {given!r}")
 
 
-def _checked_timeout(handler: str, given: object) -> float | None:
+def checked_timeout(handler: str, given: object) -> float | None:
+    """Return the `timeout` of a handler, in seconds.
+
+    Raises: ConfigurationError: it is not a number above 0.
+    """
     if given is None or (type(given) in (int, float) and 0 < cast("float", given) < math.inf):
         return cast("float | None", given)
     raise ConfigurationError(f"handler {handler}: timeout must be seconds above 0, or None, not {given!r}")

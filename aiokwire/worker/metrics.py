@@ -65,7 +65,33 @@ CIRCUIT_OPEN: Final = Metric(
 CIRCUIT_OPENINGS: Final = Metric(
     "kafka.worker.circuit.openings", "counter", "{opening}", "How often a circuit has opened.", (CIRCUIT,)
 )
-METRICS: Final = (DURATION, BATCH, FAILURES, IN_FLIGHT, ACTIVE, CONCURRENCY, CIRCUIT_OPEN, CIRCUIT_OPENINGS)
+PERIODIC: Final = Metric(
+    "kafka.worker.periodic.duration",
+    "histogram",
+    "s",
+    "Time of a run of a periodic handler, by its outcome.",
+    (HANDLER, ERROR_TYPE),
+    LONG,
+)
+PERIODIC_MISSED: Final = Metric(
+    "kafka.worker.periodic.missed",
+    "counter",
+    "{run}",
+    "Periods of a periodic handler without a run, because the one before was still running.",
+    (HANDLER,),
+)
+METRICS: Final = (
+    DURATION,
+    BATCH,
+    FAILURES,
+    IN_FLIGHT,
+    ACTIVE,
+    CONCURRENCY,
+    CIRCUIT_OPEN,
+    CIRCUIT_OPENINGS,
+    PERIODIC,
+    PERIODIC_MISSED,
+)
 
 PROCESS: Final = "process"
 
@@ -107,6 +133,34 @@ class HandlerCounts:
         if self._sizes is not None:
             found.append(BATCH.sample(self._sizes.read(), labels, handler))
         return found + [FAILURES.sample(count, labels, handler, one) for one, count in list(self._actions.items())]
+
+
+class PeriodicCounts:
+    """What became of the runs of one periodic handler. Its task calls it on the loop."""
+
+    __slots__ = ("_durations", "_missed")
+
+    def __init__(self) -> None:
+        self._missed = 0
+        self._durations: dict[str | None, Histogram] = {}  # by the type of the error
+
+    def left_out(self, periods: int) -> None:
+        """Periods have passed without a run."""
+        self._missed += periods
+
+    def ended(self, seconds: float, error: BaseException | None = None) -> None:
+        """A run has ended, by an error or without."""
+        kind = None if error is None else type(error).__name__
+        if kind not in self._durations:
+            self._durations[kind] = PERIODIC.new_histogram()
+        self._durations[kind].observe(seconds)
+
+    def samples(self, handler: str, labels: Labels) -> list[Sample]:
+        """Return the metrics of the handler; from any thread."""
+        found = [PERIODIC_MISSED.sample(self._missed, labels, handler)]
+        for kind, histogram in list(self._durations.items()):
+            found.append(PERIODIC.sample(histogram.read(), labels, handler, *(() if kind is None else (kind,))))
+        return found
 
 
 def labels_of(client_id: str, group: str) -> dict[str, str]:

@@ -37,6 +37,8 @@ from aiokwire.worker.health import ProgressMonitor, WorkerHealth
 from aiokwire.worker.metrics import labels_of, samples_of
 from aiokwire.worker.observed import attempt_of
 from aiokwire.worker.outcomes import RetryPolicy
+from aiokwire.worker.periodic import PeriodicHandler
+from aiokwire.worker.periodic_runs import Assignments, PeriodicRun, PeriodicRuns
 from aiokwire.worker.rate_limit import RateLimit, RateLimiter
 from aiokwire.worker.rebalance import CANCEL_TIMEOUT, WorkerListener
 from aiokwire.worker.recovery import RenewableProducer
@@ -95,6 +97,7 @@ class Runtime:
         self,
         config: WorkerConfig,
         handlers: HandlerRegistry,
+        periodic: Sequence[PeriodicHandler],
         hooks: Hooks | None,
         rng: random.Random,
         events: Events[WorkerEvent],
@@ -129,15 +132,11 @@ class Runtime:
         self._dead_letters = self._letters_through(producer)
         self._timer = RetryTimer(self.queue)
         self._committer = self._new_committer(rng)
+        publisher = self._committer if isinstance(self._committer, TransactionCommitter) else None
         self._settlement = Settlement(
-            self.queue,
-            self._timer,
-            self._dead_letters_for,
-            self._retry_topics,
-            self._committer if isinstance(self._committer, TransactionCommitter) else None,
-            rng,
-            self.fail,
+            self.queue, self._timer, self._dead_letters_for, self._retry_topics, publisher, rng, self.fail
         )
+        self._periodic = self._new_periodic(periodic, publisher, rng)
         turn = Turn()
         self._workers = [Executor(self.queue, self._settlement, self._outlet, turn) for _ in range(config.concurrency)]
         timeouts = [self._line(handler).timeout for handler in handlers]
@@ -162,6 +161,17 @@ class Runtime:
             )
         kind = EarlyCommitter if self._is_early else OffsetCommitter
         return kind(self.consumer, finished, self.queue, config.commit_interval, self.fail)
+
+    def _new_periodic(
+        self, handlers: Sequence[PeriodicHandler], publisher: TransactionCommitter | None, rng: random.Random
+    ) -> PeriodicRuns:
+        assignments = Assignments(self.queue, self._handlers)
+        runs = []
+        for each in handlers:
+            assignments.check(each)
+            timeout = each.timeout if each.timeout is not None else self._config.handler_timeout
+            runs.append(PeriodicRun(each, timeout, assignments, self._outlet, publisher, self._hooks, rng, self.fail))
+        return PeriodicRuns(runs)
 
     def _dead_letters_for(self, item: InFlightRecord) -> DeadLetters:
         if isinstance(self._committer, TransactionCommitter):
@@ -219,7 +229,7 @@ class Runtime:
             concurrency=len(self._workers),
         )
         clients = self.consumer.metrics() + self._producers.current.metrics()
-        return own + self._circuits.samples(labels) + clients
+        return own + self._circuits.samples(labels) + self._periodic.samples(labels) + clients
 
     def health(self) -> WorkerHealth:
         """Return the state of the worker and its clients; on the loop."""
@@ -254,6 +264,8 @@ class Runtime:
                 self._spawn(executor.run, f"executor {number}")
             await self.consumer.start()
             self._spawn(self._fetch, "fetch")
+            for each in self._periodic:
+                self._spawn(each.run, f"periodic handler {each.handler.name}")
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._end()
@@ -416,10 +428,12 @@ class Runtime:
     async def _drain(self, timeout: float) -> None:
         """Wait for running handlers; cancel them after `timeout` seconds, or when hurried."""
         partitions = list(self.queue.partitions)
-        is_settled = False
+        is_settled, end = False, loop_time() + timeout
         with anyio.CancelScope() as self._draining:
             is_settled = await self.queue.settle(partitions, timeout)
+            await self._periodic.settle(end - loop_time())
         self._close_by = loop_time() + LAST_STEPS_TIMEOUT
+        await self._interrupt_periodic()
         if is_settled:
             return
         cancelled = self._executors.interrupt(partitions)
@@ -433,6 +447,12 @@ class Runtime:
         self.queue.close_partitions(partitions, finish_queued=False)
         if cancelled:
             await self.queue.settle(partitions, CANCEL_TIMEOUT)
+
+    async def _interrupt_periodic(self) -> None:
+        cancelled = self._periodic.interrupt()
+        if cancelled:
+            logger.warning("group %r: periodic handlers were cancelled: %s", self._config.group, ", ".join(cancelled))
+            await self._periodic.settle(CANCEL_TIMEOUT)
 
     async def _end(self) -> None:
         """Close the clients, and end the tasks."""

@@ -17,6 +17,7 @@ import anyio
 
 from aiokwire.errors import KafkaError
 from aiokwire.producer import Delivery
+from aiokwire.types import TopicPartition
 from aiokwire.worker.batch_settlement import BatchSettlement
 from aiokwire.worker.context import Context, Output
 from aiokwire.worker.dead_letters import DeadLetters, message_of
@@ -30,11 +31,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger("aiokwire.worker")
 
 
+class Source(Protocol):
+    """What made a handler send records: a record, a batch, or a run of a periodic handler."""
+
+    @property
+    def place(self) -> str:
+        """For logs and errors."""
+
+    @property
+    def tp(self) -> TopicPartition | None:
+        """The partition without which the records must not be sent."""
+
+
 class Publisher(Protocol):
     """Sends what a handler held back until it returned."""
 
-    async def publish(self, item: Work, outputs: list[Output]) -> None:
-        """Add records to the transaction of the record's offset.
+    async def publish(self, source: Source, outputs: list[Output]) -> None:
+        """Add records to a transaction, that of the record's offset.
 
         Raises: KafkaError: one of them was refused; none counts.
         """

@@ -33,7 +33,8 @@ from aiokwire.types import Headers, RecordMetadata, TopicPartition
 from aiokwire.worker.committer import Fatal, Finished
 from aiokwire.worker.context import Output
 from aiokwire.worker.recovery import RenewableProducer, SentOffsets, committed_now, reads_decided, was_committed
-from aiokwire.worker.work_queue import InFlightRecord, Work, WorkQueue
+from aiokwire.worker.settlement import Source
+from aiokwire.worker.work_queue import InFlightRecord, WorkQueue
 
 logger = logging.getLogger("aiokwire.worker")
 
@@ -44,9 +45,9 @@ _REFUSED: Final = (InvalidArgument, RecordRejected)
 
 
 class Published(NamedTuple):
-    """What the handler of one record has sent."""
+    """What one call of a handler has sent; `tp`: the partition of its records, None: periodic."""
 
-    tp: TopicPartition
+    tp: TopicPartition | None
     outputs: list[Output]
 
 
@@ -79,6 +80,7 @@ class TransactionCommitter:
         self._publishing = 0  # handlers whose records are being added
         self._quiet = anyio.Event()
         self._must_abort = ""  # why the open transaction cannot be committed
+        self._is_complete = False  # the present transaction: its commit may have been requested
         self._wanted = anyio.Event()  # a handler waits for a transaction, or a commit was requested
         self._due = anyio.Event()  # the open transaction is to be committed now
         self._requests: list[anyio.Event] = []
@@ -87,7 +89,7 @@ class TransactionCommitter:
 
     # --- called by executors ------------------------------------------------------------------------------------------
 
-    async def publish(self, item: Work, outputs: list[Output]) -> None:
+    async def publish(self, source: Source, outputs: list[Output]) -> None:
         """See `Publisher`."""
         async with self._adding():
             sent = 0
@@ -100,9 +102,9 @@ class TransactionCommitter:
                     self._must_abort = str(error)  # all of them are sent again in the next one
                 else:
                     if sent or not isinstance(error, Exception):
-                        self._must_abort = f"{item.place} was published in part"
+                        self._must_abort = f"{source.place} was published in part"
                     raise
-            self._keep(item.tp, outputs)
+            self._keep(source.tp, outputs)
 
     async def send(self, item: InFlightRecord, output: Output) -> RecordMetadata:
         """Add a single record, and wait for its acknowledgement, in the next transaction if this
@@ -131,7 +133,7 @@ class TransactionCommitter:
         self._due.set()
         self._close()
 
-    def _keep(self, tp: TopicPartition, outputs: list[Output]) -> None:
+    def _keep(self, tp: TopicPartition | None, outputs: list[Output]) -> None:
         self._published.append(Published(tp, outputs))
         self._outputs += len(outputs)
         if self._outputs >= MOST_OUTPUTS:
@@ -194,6 +196,7 @@ class TransactionCommitter:
         """Run one transaction; one that is aborted is repeated by the next call."""
         transaction = self._producers.current.transaction()
         self._sent = SentOffsets()
+        self._is_complete = False
         try:
             async with transaction:
                 await self._collect(transaction)
@@ -243,6 +246,7 @@ class TransactionCommitter:
             await transaction.send_offsets(self._sent.offsets, self._consumer.group_metadata())
         if self._must_abort:  # a partition was given up meanwhile
             raise TransactionAborted(self._must_abort)
+        self._is_complete = True
 
     def _open(self) -> None:
         self._due = anyio.Event()
@@ -290,8 +294,10 @@ class TransactionCommitter:
             is_committed = await self._is_committed()
         except KafkaError as refusal:
             await self._fail(refusal)
-        if is_committed is None and self._published:
-            await self._fail(error)
+        if is_committed is None:
+            if any(each.tp is not None for each in self._published):
+                await self._fail(error)
+            self._drop_undecided(name)
         logger.info("transactional id %r: the last transaction was %scommitted", name, "" if is_committed else "not ")
         if is_committed:
             self._after_commit()
@@ -299,11 +305,22 @@ class TransactionCommitter:
             self._requests += self._covered
             self._wanted.set()
 
+    def _drop_undecided(self, name: str | None) -> None:
+        """Do not send again what periodic handlers have sent without any offset beside it."""
+        if self._published:
+            logger.warning(
+                "transactional id %r: %d record(s) of periodic handlers may have been sent, or not, in a transaction "
+                "of unknown outcome; they are not sent again",
+                name,
+                sum(len(each.outputs) for each in self._published),
+            )
+            self._published.clear()
+
     async def _is_committed(self) -> bool | None:
         """Return whether this transaction was committed; None: its offsets do not show it."""
         sent = self._sent
-        if not sent.offsets:  # its commit was not requested
-            return False
+        if not sent.offsets:
+            return None if self._is_complete else False
         now = await committed_now(self._consumer, sent.held_in(self._queue.partitions), self._backoff)
         return was_committed(sent.before, sent.offsets, {tp: now[tp] for tp in sent.held_in(self._queue.partitions)})
 

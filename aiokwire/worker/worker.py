@@ -28,6 +28,7 @@ from aiokwire.worker.config import WorkerConfig, WorkerOptions
 from aiokwire.worker.handlers import Handler, HandlerFunction, HandlerOptions, HandlerRegistry
 from aiokwire.worker.health import WorkerHealth
 from aiokwire.worker.metrics import METRICS
+from aiokwire.worker.periodic import PeriodicHandler, PeriodicOptions
 from aiokwire.worker.runtime import Runtime
 
 F = TypeVar("F", bound=HandlerFunction)
@@ -71,6 +72,7 @@ class Worker:
         self._hooks = hooks
         self._rng = rng if rng is not None else random.Random()
         self._handlers = HandlerRegistry()
+        self._periodic: list[PeriodicHandler] = []
         self._events = Events[WorkerEvent]()
         self._runtime: Runtime | None = None
         self._is_closed = False
@@ -134,6 +136,44 @@ class Worker:
             raise ConfigurationError("add handlers before the worker starts")
         return self._handlers.add(topics, function, **options)
 
+    def every(self, seconds: float, **options: Unpack[PeriodicOptions]) -> Callable[[F], F]:
+        """Decorate a coroutine function as a handler that is called once per period.
+
+        It has no argument, or one annotated `PeriodicContext`. A run that fails is logged and
+        counted, and the function is called again in the next period. Runs never overlap: periods
+        that begin while one is running are left out.
+
+        Args:
+            seconds: the period; the first run is one period after the start.
+            options: `name`; `jitter`, the longest delay of a start as a share of the period
+                (default: 0.1); `timeout` of a run in seconds (default: `handler_timeout_ms`);
+                `runs_on`: "each" worker of the group (default), those that are "assigned"
+                partitions, or the "one" that has partition 0 of the first topic of the handlers.
+
+        Raises: ConfigurationError: it is not a coroutine function, an argument cannot be filled, or
+        an option is out of its range.
+        """
+
+        def decorate(function: F) -> F:
+            self.add_periodic(function, seconds, **options)
+            return function
+
+        return decorate
+
+    def add_periodic(
+        self, function: HandlerFunction, seconds: float, **options: Unpack[PeriodicOptions]
+    ) -> PeriodicHandler:
+        """Add a periodic handler without a decorator; arguments as for `every`.
+
+        Raises: ConfigurationError: as `every`, or the worker has started.
+        """
+        if self._runtime is not None:
+            raise ConfigurationError("add handlers before the worker starts")
+        handler = PeriodicHandler(function, seconds, **options)
+        self._handlers.reserve(handler.name)
+        self._periodic.append(handler)
+        return handler
+
     def configure(self, **options: Unpack[WorkerOptions]) -> None:
         """Change options before the start, such as the addresses of another cluster.
 
@@ -154,12 +194,18 @@ class Worker:
         config = dataclasses.replace(self.config, **options)
         copy = Worker(config=config, hooks=combined_hooks(*both) if both else None, rng=self._rng)
         copy._handlers.include(self._handlers)
+        copy._periodic.extend(self._periodic)
         return copy
 
     @property
     def handlers(self) -> HandlerRegistry:
         """The handlers, with the topics that each processes."""
         return self._handlers
+
+    @property
+    def periodic_handlers(self) -> tuple[PeriodicHandler, ...]:
+        """The periodic handlers."""
+        return tuple(self._periodic)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -233,7 +279,7 @@ class Worker:
         """
         if self._is_closed or self._runtime is not None:
             raise ClosedError("a worker starts once: create a new one")
-        self._runtime = Runtime(self.config, self._handlers, self._hooks, self._rng, self._events)
+        self._runtime = Runtime(self.config, self._handlers, self._periodic, self._hooks, self._rng, self._events)
         await self._runtime.start()
 
     async def close(self, timeout: float | None = None) -> None:

@@ -15,7 +15,7 @@ import anyio.to_thread
 import pytest
 
 import aiokwire
-from aiokwire import Context, DeadLetter, KafkaError, RetryPolicy, Skip, Worker
+from aiokwire import Context, DeadLetter, KafkaError, PeriodicContext, RetryPolicy, Skip, Worker
 from aiokwire.testing import ApiKey, ErrorCode, Result, VirtualTimeLoop, WorkerTest, run_in_virtual_time
 from aiokwire.testing.plugin import kafka_worker
 
@@ -314,3 +314,30 @@ async def test_records_wait_in_retry_topics_without_waiting(kafka_worker: NewTes
         found = {(one.record.value, one.result, one.attempts) for one in test.outcomes}
         assert found == {(b"late", Result.COMPLETED, 3), (b"never", Result.DEAD_LETTER, 3)}
         assert test.calls[-1].started >= 3660
+
+
+async def test_periods_of_minutes_take_no_time(kafka_worker: NewTest) -> None:
+    worker = new_worker(delivery="exactly-once")
+    open_orders: list[str] = []
+
+    @worker.handler("orders")
+    async def bill(order: str) -> None:
+        open_orders.append(order)
+
+    @worker.every(600, jitter=0)
+    async def close_the_till(context: PeriodicContext) -> None:
+        orders = ",".join(open_orders)
+        open_orders.clear()
+        await context.send("sums", f"{context.number}: {orders}".encode())
+        if context.number == 2:
+            raise ConnectionError("no database")
+
+    async with kafka_worker(worker) as test:
+        for order in ("a", "b", "c"):
+            await test.send("orders", order)
+            await anyio.sleep(610)
+        await test.drain()
+        assert [record.value for record in test.sent("sums")] == [b"1: a", b"3: c"]
+        errors = [type(call.error) for call in test.periodic_calls]
+        assert errors == [type(None), ConnectionError, type(None)]
+        assert {call.handler for call in test.periodic_calls} == {"close_the_till"}
