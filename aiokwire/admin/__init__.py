@@ -3,7 +3,7 @@
 admin   the public class       topics, configs, groups, cluster, acls, users, quotas, tokens:
 calls   shared functions           values and messages by area
 results a value or error per item  offset_resets  the offsets after a reset
-topic_calls, config_calls, group_calls, record_calls, security_calls: requests by area
+topic_calls, configs, group_calls, record_calls, security_calls: requests by area
 """
 
 from aiokwire.admin.acls import (

@@ -1,7 +1,7 @@
 """The public admin client: topics, settings, groups, the cluster, offsets, security.
 
 Every call has one deadline for all its requests, which the module of its area sends (`topic_calls`,
-`config_calls`, `group_calls`, `record_calls`, `security_calls`).
+`configs`, `group_calls`, `record_calls`, `security_calls`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack
 
-from aiokwire.admin import cluster, config_calls, group_calls, record_calls, security_calls, topic_calls
+from aiokwire.admin import cluster, configs, group_calls, record_calls, security_calls, topic_calls
 from aiokwire.admin.acls import AclBinding, AclBindingFilter
 from aiokwire.admin.calls import checked_names, fetch_metadata, results_of
 from aiokwire.admin.cluster import ClusterDescription
@@ -224,7 +224,7 @@ class Admin(Owner):
         timeout: float | None = None,
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
         """Return the settings of topics or brokers, all or those in `names`."""
-        return await config_calls.describe(self._client, resources, names, self._begin(timeout, "describing settings"))
+        return await configs.describe(self._client, resources, names, self._begin(timeout, "describing settings"))
 
     async def alter_configs(
         self, changes: Changes, *, validate_only: bool = False, timeout: float | None = None
@@ -235,7 +235,7 @@ class Admin(Owner):
         with the changes, so a concurrent change of another client may be lost there.
         """
         deadline = self._begin(timeout, "altering settings")
-        return await config_calls.alter(self._client, changes, deadline, validate_only=validate_only)
+        return await configs.alter(self._client, changes, deadline, validate_only=validate_only)
 
     # --- groups -------------------------------------------------------------------------------------------------------
 

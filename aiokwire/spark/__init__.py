@@ -1,6 +1,6 @@
 """Kafka as a source and a sink of Spark, through PySpark's data sources. Needs the extra `spark`.
 
-options, kafka_options  options, validated         offsets   Spark's offsets JSON
+options  options, validated, also kafka.*       offsets   Spark's offsets JSON
 session   one client per process                   daemon    workers that start quickly
 compat    features of the installed PySpark        failures  errors without tracebacks
 

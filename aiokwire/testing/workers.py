@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import enum
+import importlib
+import json
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
@@ -15,7 +19,6 @@ from aiokwire.errors import ClosedError
 from aiokwire.producer import Producer
 from aiokwire.records import Record
 from aiokwire.security import SecurityConfig
-from aiokwire.testing.encoding import encoded
 from aiokwire.testing.recording import (
     Call,
     Outcome,
@@ -34,6 +37,39 @@ from aiokwire.worker import LetterHeader, decode_ranges
 
 if TYPE_CHECKING:
     from aiokwire.worker import Worker, WorkerOptions
+
+
+def encoded(value: Any) -> bytes | None:
+    """Return a key or value as bytes: `bytes` and None unchanged, `str` as UTF-8, others as JSON.
+
+    JSON is written of dicts, lists, scalars, dataclasses, pydantic's models, msgspec's structs.
+
+    Raises: TypeError: it has no form in JSON.
+    """
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if hasattr(value, "__pydantic_serializer__"):
+        return bytes(importlib.import_module("pydantic").TypeAdapter(type(value)).dump_json(value))
+    if hasattr(value, "__struct_fields__"):
+        return bytes(importlib.import_module("msgspec").json.encode(value))
+    return json.dumps(value, default=_as_json).encode()
+
+
+def _as_json(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, (set, frozenset, tuple)):
+        return list(value)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if type(value).__module__ in ("uuid", "decimal"):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON: send bytes")
+
 
 T = TypeVar("T")
 

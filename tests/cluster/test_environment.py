@@ -9,7 +9,7 @@ import pytest
 
 import aiokwire
 from aiokwire import ConfigurationError, ConsumerConfig, ProducerConfig, RetryPolicy, Worker, WorkerConfig
-from aiokwire.cluster.environment import CONFIG_FILE, SECRETS_DIR, environment_options
+from aiokwire.cluster.config import CONFIG_FILE, SECRETS_DIR, environment_options
 
 PASSWORD = "s3same-0pen"
 LOGIN = {"AIOKWIRE_SECURITY_PROTOCOL": "SASL_SSL", "AIOKWIRE_SASL_MECHANISM": "PLAIN", "AIOKWIRE_SASL_USERNAME": "bob"}

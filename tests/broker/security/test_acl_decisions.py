@@ -256,7 +256,7 @@ def test_a_damaged_acl_stops_the_start() -> None:
 
 
 async def test_denied_requests_are_logged_a_few_times_for_each_principal(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger="aiokwire.broker.security.audit")
+    caplog.set_level(logging.INFO, logger="aiokwire.broker.security.authorizer")
     authorizer = Authorizer(SecurityStore(MemoryStorage()))
     for index in range(30):
         authorizer.is_allowed(Principal("User", "eve\n"), HOST, READ, TOPIC, f"t\x1b{index}")
@@ -269,7 +269,7 @@ async def test_denied_requests_are_logged_a_few_times_for_each_principal(caplog:
 
 
 async def test_allowed_requests_are_logged_on_demand_with_their_acl(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, logger="aiokwire.broker.security.audit")
+    caplog.set_level(logging.DEBUG, logger="aiokwire.broker.security.authorizer")
     authorizer = Authorizer(SecurityStore(MemoryStorage()))
     await authorizer.create([allow(READ, TOPIC, "t")])
     assert authorizer.is_allowed(ALICE, HOST, READ, TOPIC, "t")

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from aiokwire.broker.log import MemoryStorage
 from aiokwire.broker.security import ClientQuotas, QuotaMatch, SecurityStore, entity_of
-from aiokwire.broker.security.quotas import QuotaTable
-from aiokwire.broker.security.rates import SampledRate, TokenBucket
+from aiokwire.broker.security.quotas import QuotaTable, SampledRate, TokenBucket
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.spark.pipelines.values import NAME, TABLE, check_name, columns, errors_of, texts
+from aiokwire.spark.pipelines.declaration import NAME, TABLE, check_name, columns, errors_of, texts
 
 
 def test_options_become_texts() -> None:
