@@ -128,7 +128,7 @@ def _mechanisms(names: tuple[str, ...]) -> list[ScramMechanism]:
 @mechanism_option
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def remove(*, names: tuple[str, ...], bootstrap: str, mechanisms: tuple[str, ...], yes: bool) -> None:
-    """Remove users, or some of their mechanisms. Open connections stay open until they log in again."""
+    """Remove users, or some mechanisms. Open connections stay open until they log in again."""
     if not yes:
         what = f"{', '.join(mechanisms)} of " if mechanisms else ""
         click.confirm(f"remove {what}{', '.join(names)}?", abort=True, err=True)
