@@ -116,6 +116,26 @@ generate: $(VENV)/dev.stamp ## write the protocol messages from Kafka's definiti
 	$(BIN)/python -m tests.metrics_page
 	$(BIN)/python -m tests.acl_page
 	$(BIN)/python -m tests.mistakes
+	$(BIN)/python -m tests.error_codes_page
+
+# The site has an environment of its own. It loads nothing from other hosts: scripts.sh fetches what it serves.
+DOCS := .venv-docs
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs
+$(DOCS)/docs.stamp: pyproject.toml
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install -q --upgrade 'pip>=25.1'
+	$(DOCS)/bin/python -m pip install -q --group docs
+	@touch $@
+
+build/docs-npm/fetched.stamp: tools/site/scripts.sh | $(DOCS)/docs.stamp
+	PATH="$(CURDIR)/$(DOCS)/bin:$$PATH" tools/site/scripts.sh $(@D)
+	@touch $@
+
+docs: $(DOCS)/docs.stamp build/docs-npm/fetched.stamp ## build the documentation into build/site; a link without a target fails
+	$(MKDOCS) build -q --strict -f tools/site/mkdocs.yml
+
+docs-serve: $(DOCS)/docs.stamp build/docs-npm/fetched.stamp ## serve the documentation on 127.0.0.1:8000, built again after each change
+	$(MKDOCS) serve -q -a 127.0.0.1:8000 -f tools/site/mkdocs.yml
 
 check-generated: $(VENV)/dev.stamp ## fail if the committed messages differ from Kafka's definitions
 	$(BIN)/python -m tools.protocol_generator --check
@@ -131,4 +151,4 @@ clean: ## remove build results, but not the environment
 	rm -rf build dist *.egg-info demo-output .venv*/kernel.stamp .venv*/base.stamp
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
-.PHONY: help build demo demo-spark test integration integration-spark lint format bench soak chaos spark-versions generate check-generated asan wheel clean
+.PHONY: help build demo demo-spark test integration integration-spark lint format bench soak chaos spark-versions generate docs docs-serve check-generated asan wheel clean

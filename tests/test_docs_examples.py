@@ -1,6 +1,7 @@
-"""Every example of README.md and docs/*.md: programs run as printed, commands and options exist.
+"""Every example of README.md and docs/**/*.md: programs run as printed, commands and options exist.
 
-`tests/testing/test_plugin.py` runs the examples of docs/testing.md, which are tests of a service.
+`tests/testing/test_plugin.py` runs the examples of docs/testing.md, which are tests of a service,
+and `tests/test_tutorial.py` those of the tutorial. The names of pages with programs are unique.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from aiokwire.cli.main import cli
 from aiokwire.spark.options import parse_sink, parse_source
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # Not run here, because a Spark session needs a JVM and a minute. Their syntax, imports and options are checked instead;
 # `make integration-spark` runs the same calls.
 NEEDS_SPARK = re.compile(r"\bspark\b|pyspark|\btotals\.")
-RUN_ELSEWHERE = {"testing.md"}
+RUN_ELSEWHERE = {"testing.md", "11-tests.md"}
 
 
 def examples(language: str) -> Iterator[tuple[str, str]]:
@@ -91,6 +92,37 @@ PRINTED = {
     ),
     "outbox.md": ((r"balance 5 32\nbalance 12 32\n",),),
     "security.md": ((r"stored at 0", r"topic 'salaries': TOPIC_AUTHORIZATION_FAILED"),),
+    "index.md": ((r"stored at orders 0\nbilled b'alice' b'book'",),),
+    "errors.md": ((r"stage: metadata\ncause: UNKNOWN_TOPIC_OR_PARTITION",),),
+    "01-install.md": ((r"aiokwire \d+\.\d+",),),
+    "02-broker.md": ((r"listening on 127.0.0.1:\d+\ninvoices 1\norders 4",),),
+    "03-producer.md": ((r"at offset 0\naccepted.*\nthen stored at offset 1\nstored 1000 more, failed: 0",),),
+    "04-consumer.md": ((r"one: {'id': 1} of orders", r"list: {'id': 3}", r"no record arrived within 0.1 s"),),
+    "05-groups.md": ((r"shared: 2 and 2\n(billed order-\d\n){3}after the restart: order-\d",),),
+    "06-errors.md": (
+        (
+            r"stored at 0 after 2 refusals",
+            r"rejected: the record for orders is too large",
+            r"failed: .*topic 'ordres' does not exist",
+            r"wrong: Producer has no option 'linger'; did you mean 'linger_ms'\?",
+        ),
+    ),
+    "07-worker.md": ((), (r"attempt 1 of order 1", r"attempt 2 of order 2", r"gave up: b'a negative amount'")),
+    "08-web.md": ((),),
+    "09-configuration.md": ((), (), (r"did you mean AIOKWIRE_GROUP_ID\?",)),
+    "10-metrics.md": ((r'waiting_records{messaging_client_id="shop"} 0.0', r'sent_messages_total{.*"orders".*} 1.0'),),
+    "12-security.md": ((r"a wrong password is refused", r"orders: 0", r"invoices: TOPIC_AUTHORIZATION_FAILED"),),
+    "arrow.md": ((r"sent 30000", r"'key', 'value', 'headers'", r"/page-0 10000\n/page-1 10000\n/page-2 10000"),),
+    "bulk-inserts.md": ((r"rows: 1000$",),),
+    "from-a-time.md": ((r"since noon: b'afternoon'\nsince five: b'evening'",),),
+    "json.md": ((r"Order\(id=1, item='book'\)\nskipped offset 1 b'not JSON'\nOrder\(id=2, item='pen'\)",),),
+    "move-a-group.md": ((r"orders\[0\] lag 0\norders\[0\] continues at 7",),),
+    "once-per-record.md": ((r"balance: 5",),),
+    "parallel.md": ((r"in order: True\nseveral at a time: True",),),
+    "sigterm.md": ((r"billed b'first'\nbilled b'last'\nstopped\norders\[0\] committed 2",),),
+    "table-in-memory.md": ((r"{b'book': b'8.90'}",),),
+    "to-the-end.md": ((r"^1000 records",),),
+    "topic-to-topic.md": ((r"101 large orders",),),
 }
 
 
@@ -170,7 +202,7 @@ def commands() -> Iterator[tuple[str, str]]:
     for name, block in examples(",sh"):
         for line in block.replace("\\\n", " ").splitlines():
             if line.startswith("aiokwire "):
-                yield name, line
+                yield name, line.removesuffix(" &")
 
 
 @pytest.mark.parametrize(("name", "line"), list(commands()), ids=[line[:60] for _, line in commands()])
