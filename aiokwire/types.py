@@ -74,6 +74,18 @@ class Watermarks(NamedTuple):
     high: int
 
 
+class LogEnds(NamedTuple):
+    """The offsets of a partition's log in the last fetch response, -1 while they are unknown.
+
+    `fetched_at` is the wall clock then, in milliseconds since the epoch.
+    """
+
+    log_start_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    fetched_at: int
+
+
 class GroupMetadata(NamedTuple):
     """The committer of a transaction's offsets: a member in its generation, so that one that lost
     its partitions is refused; without member and generation, any client of the group's id."""

@@ -26,6 +26,7 @@ from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, Re
 from aiokwire.types import (
     GroupMetadata,
     IsolationLevel,
+    LogEnds,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     OffsetReset,
@@ -114,6 +115,14 @@ class OffsetMethods:
     def lag(self, partition: TopicPartition) -> int | None:
         """Return the offsets from the position to the last reported end; None before any fetch."""
         return self._state(partition).lag
+
+    def log_ends(self, partition: TopicPartition) -> LogEnds:
+        """Return the offsets of an assigned partition's log in the last fetch response; -1 before any.
+
+        Raises: InvalidArgument: the partition is not assigned.
+        """
+        ends = self._state(partition).ends
+        return LogEnds(ends.log_start_offset, ends.high_watermark, ends.last_stable_offset, ends.fetched_at)
 
     @property
     def memory_in_use(self) -> int:

@@ -106,7 +106,9 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
     """The time between two heartbeats."""
     max_poll_interval_ms: float = 300_000
     """The longest time between two requests of the application for records; after it the member leaves its group
-    until the next one. Also how long a rebalance waits for this member."""
+    until the next one. Also how long a rebalance waits for this member, without `rebalance_timeout_ms`."""
+    rebalance_timeout_ms: float | None = None
+    """How long a rebalance waits for this member to rejoin; None: `max_poll_interval_ms`."""
     enable_auto_commit: bool | str = True
     """True: a member commits the records that the application has finished: those received before the record, list or
     batch that it is processing, and those passed to `ack`. "acked": only those passed to `ack`. False: nothing."""
@@ -170,6 +172,8 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
             "stalled_after_ms",
         ):
             require_number(name, getattr(self, name), minimum=1, maximum=INT32_MAX)
+        if self.rebalance_timeout_ms is not None:
+            require_number("rebalance_timeout_ms", self.rebalance_timeout_ms, minimum=1, maximum=INT32_MAX)
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigurationError(
                 f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be less than "
@@ -237,6 +241,7 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
             session_timeout=self.session_timeout_ms / 1000,
             heartbeat_interval=self.heartbeat_interval_ms / 1000,
             max_poll_interval=self.max_poll_interval_ms / 1000,
+            rebalance_timeout=(self.rebalance_timeout_ms or self.max_poll_interval_ms) / 1000,
             remote_assignor=self.group_remote_assignor,
         )
 
@@ -301,6 +306,7 @@ class ConsumerOptions(ClientOptions, total=False):
     session_timeout_ms: float
     heartbeat_interval_ms: float
     max_poll_interval_ms: float
+    rebalance_timeout_ms: float | None
     enable_auto_commit: bool | str
     auto_commit_interval_ms: float
     rebalance_listener_timeout_ms: float

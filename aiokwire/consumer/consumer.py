@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Self, Unpack, overload
 
@@ -34,7 +34,7 @@ from aiokwire.consumer.reader import BatchIterator, Groups
 from aiokwire.consumer.rebalance_handler import RebalanceHandler, checked_pattern
 from aiokwire.consumer.stall_monitor import StallMonitor
 from aiokwire.consumer.streams import RecordStream, Streams
-from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut, StaleMetadataError
+from aiokwire.errors import ClosedError, InvalidArgument, KafkaError, RequestTimedOut, StaleMetadataError
 from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.group import MEMBER_METRICS, GroupOffsets, MemberStatus, member_samples
 from aiokwire.hooks import Hooks, hooks_for
@@ -264,10 +264,46 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
             await self._find_topics({tp.topic for tp in wanted})
             if self._rebalance_handler is not None:
                 await self._rebalance_handler.stop(self._timeout(None), reason="partitions were assigned by hand")
+        self._give_out(wanted)
+
+    def _give_out(self, wanted: Iterable[TopicPartition]) -> None:
         _, removed = self._subscription.assign(wanted)
         for state in removed:
             self._updater.forget(state)
         self._on_assignment()
+
+    def subscribe_nowait(
+        self,
+        *topics: str | re.Pattern[str],
+        exclude: re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """As `subscribe`, without a wait for metadata: a forbidden or missing topic is reported by the
+        next read, or in the log.
+
+        Raises: InvalidArgument: a pattern without a group, or beside names; a listener without one.
+        """
+        self._check_open_if_started()
+        self._choose(topics, exclude, listener)
+        if not self._started:
+            return
+        if self._rebalance_handler is None:
+            self._on_assignment()
+        elif not self._rebalance_handler.is_member:
+            self._join()
+            if isinstance(topics[0], re.Pattern):
+                self._client.metadata.request_update("a subscription by pattern")
+
+    def assign_nowait(self, partitions: Iterable[TopicPartition]) -> None:
+        """As `assign`, without a wait for metadata.
+
+        Raises: InvalidArgument: the consumer is a member of its group: await `unsubscribe` first.
+        """
+        self._check_open_if_started()
+        wanted = checked_partitions(partitions)
+        if self._rebalance_handler is not None and self._rebalance_handler.is_member:
+            raise InvalidArgument("this consumer is a member of its group: await unsubscribe() first, or assign()")
+        self._give_out(wanted)
 
     async def unsubscribe(self) -> None:
         """Give up all topics, patterns and partitions. A member commits its finished records and
@@ -340,6 +376,24 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
             return self.assignment
         raise RequestTimedOut(f"no partition was assigned within {limit:.1f} s: {self._why_unassigned()}")
 
+    async def joined(self, timeout: float | None = None) -> None:
+        """Wait until the group has assigned partitions for the first time, perhaps none.
+
+        Waits at most `timeout` seconds (default: `default_api_timeout_ms`). Returns at once for a
+        consumer that does not join a group.
+
+        Raises: RequestTimedOut: names the cause. And the error that stops the consumer.
+        """
+        self._check_open()
+        handler = self._rebalance_handler
+        if handler is None or not handler.is_member:
+            return
+        limit = self._timeout(timeout)
+        with anyio.move_on_after(limit):
+            await self._reader.until(lambda: handler.has_assigned)
+            return
+        raise RequestTimedOut(f"the group assigned nothing within {limit:.1f} s: {self._why_unassigned()}")
+
     def _why_unassigned(self) -> str:
         rebalance_handler = self._rebalance_handler
         is_subscribed = bool(self.subscription) if rebalance_handler is None else rebalance_handler.is_subscribed
@@ -368,6 +422,10 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         """
         self._check_open()
         return self._hooks.iterated(self._reader.feed)
+
+    def convert_errors(self, function: Callable[[KafkaError], BaseException]) -> None:
+        """Have `async for` raise `function(error)` in place of an error: for libraries with their own."""
+        self._reader.convert_error = function
 
     def batches(self) -> BatchIterator[K, V]:
         """Iterate over batches, which are decoded on demand, until the consumer is closed."""
@@ -464,6 +522,11 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         return self._streams.open(count)
 
     # --- monitoring ---------------------------------------------------------------------------------------------------
+
+    @property
+    def client(self) -> Client:
+        """The client of the cluster that this consumer uses: its metadata, and any request."""
+        return self._client
 
     def health(self) -> ConsumerHealth:
         """Return the state: what partitions wait for and since when, the group, and the event loop.

@@ -41,7 +41,8 @@ class DeserializationError(KafkaError):
         self.offset = record.offset
 
 
-# Returns the deserialized object, or an awaitable of it.
+# Returns the deserialized object, or an awaitable of it. With an attribute `receives_null` that is true it is also called
+# with None.
 Deserializer = Callable[[bytes], Awaitable[T] | T]
 AnyRecord = Record | DeserializedRecord[Any, Any]
 # Receives the raw record and the error; returns the record to deliver instead, or None to skip it.
@@ -68,6 +69,8 @@ class Deserialization:
     ) -> None:
         self._key = key
         self._value = value
+        self._key_null = receives_null(key)
+        self._value_null = receives_null(value)
         self._on_error = on_error
         self.is_needed = key is not None or value is not None
         self.has_value = value is not None
@@ -87,9 +90,9 @@ class Deserialization:
             key: Any = record.key
             value: Any = record.value
             try:
-                if key_of is not None and key is not None:
+                if key_of is not None and (key is not None or self._key_null):
                     key = key_of(key)
-                if value_of is not None and value is not None:
+                if value_of is not None and (value is not None or self._value_null):
                     value = value_of(value)
             except Exception as error:  # whatever the user's function raises
                 refused = _failure(record, error)
@@ -171,9 +174,9 @@ class Deserialization:
 
 
 async def _resolved(function: Deserializer[Any] | None, data: bytes | None) -> Any:
-    if function is None or data is None:
+    if function is None or (data is None and not receives_null(function)):
         return data
-    result = function(data)
+    result = function(data)  # type: ignore[arg-type]  # one that receives null
     return await result if inspect.isawaitable(result) else result
 
 
@@ -230,6 +233,11 @@ def _log(skipped: Sequence[DeserializationError]) -> None:
             len(skipped),
             why,
         )
+
+
+def receives_null(function: object) -> bool:
+    """Return whether a deserializer is also called for nulls."""
+    return bool(getattr(function, "receives_null", False))
 
 
 def is_async_function(function: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import ClassVar, Final
 
 import anyio
 
@@ -24,6 +24,9 @@ class RebalanceListener:
     `close` raise InvalidArgument there: they wait for the listener, so call them from another task.
     A method's exception is raised at the reader's next await; the rebalance continues.
     """
+
+    every_rebalance: ClassVar[bool] = False
+    """True: each rebalance calls `revoked`, then `assigned`, also without partitions."""
 
     async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
         """Called with newly assigned partitions. Their records are delivered after this returns."""

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from aiokwire.backoff import Backoff
+from aiokwire.clock import wall_ms
 from aiokwire.consumer._iterate import Chunk
 from aiokwire.consumer.metrics import TopicCounts
 from aiokwire.consumer.reset_policy import ResetTarget
@@ -160,7 +161,7 @@ class Position:
 class LogEnds:
     """Offsets of a log in the last fetch response. They outlive a seek: they belong to the log."""
 
-    __slots__ = ("end_offset", "high_watermark", "last_stable_offset", "log_start_offset", "reported_end")
+    __slots__ = ("end_offset", "fetched_at", "high_watermark", "last_stable_offset", "log_start_offset", "reported_end")
 
     def __init__(self) -> None:
         self.high_watermark = UNKNOWN
@@ -168,6 +169,7 @@ class LogEnds:
         self.log_start_offset = UNKNOWN
         self.end_offset = UNKNOWN  # the end for this isolation level: one of the first two
         self.reported_end = UNKNOWN  # the last end that was reported as reached
+        self.fetched_at = UNKNOWN  # the wall clock, in milliseconds
 
     def apply(self, high_watermark: int, last_stable_offset: int, log_start_offset: int, *, is_committed: bool) -> None:
         """Take offsets from a response; `is_committed`: readers stop at the last stable offset."""
@@ -175,6 +177,7 @@ class LogEnds:
         self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
         self.end_offset = last_stable_offset if is_committed else high_watermark
+        self.fetched_at = wall_ms()
 
     def mark_reported(self) -> None:
         """The end was reported as reached; it is reported again only after a seek."""

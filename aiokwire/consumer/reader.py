@@ -106,6 +106,7 @@ class Reader:
         self._clock: Callable[[], float] = _not_started
         self._notice: KafkaError | None = None  # raised once, by the next read of any partition
         self._wants: list[Only] = []  # the partitions of each waiting reader
+        self.convert_error: Callable[[KafkaError], BaseException] | None = None  # for `async for`
 
     def start(self, spawn: Spawn) -> None:
         """Bind to the running loop; `spawn` starts a background task of the client."""
@@ -248,7 +249,14 @@ class Reader:
 
         Raises: as a reader.
         """
-        while not states:
+        await self.until(lambda: bool(states))
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds that changes when the buffer is notified.
+
+        Raises: as a reader.
+        """
+        while not condition():
             self._raise_if_stopped(None)
             await self.buffer.changed()
 
@@ -257,9 +265,11 @@ class Reader:
         self.processed.on_read()
         try:
             chunk = await self._ready(None)
-        except ClosedError:
-            if self._closed:
+        except KafkaError as error:
+            if self._closed and isinstance(error, ClosedError):
                 raise StopAsyncIteration from None
+            if self.convert_error is not None:
+                raise self.convert_error(error) from error.__cause__
             raise
         self.buffer.feed_from(chunk)
         return self._take_one(chunk)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from aiokwire._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from aiokwire.group.assignors import ASSIGNORS as ASSIGNORS, Assignor as Assignor
+    from aiokwire.group.assignors import ASSIGNORS as ASSIGNORS, Assignor as Assignor, PartitionInfo as PartitionInfo
     from aiokwire.group.auto import AutoMember as AutoMember
     from aiokwire.group.classic.member import ClassicMember as ClassicMember
     from aiokwire.group.classic.states import ClassicProtocolState as ClassicProtocolState
@@ -52,11 +52,12 @@ if TYPE_CHECKING:
         RebalanceStarted as RebalanceStarted,
     )
     from aiokwire.group.strategy import Strategy as Strategy, auto_assignors as auto_assignors
+    from aiokwire.group.subscription_format import MemberSubscription as MemberSubscription
 else:
     __all__, __getattr__, __dir__ = lazy_names(
         globals(),
         {
-            "group.assignors": "ASSIGNORS Assignor",
+            "group.assignors": "ASSIGNORS Assignor PartitionInfo",
             "group.auto": "AutoMember",
             "group.classic.member": "ClassicMember",
             "group.classic.states": "ClassicProtocolState",
@@ -69,5 +70,6 @@ else:
                 "CoordinatorFound CoordinatorLost GroupEvent LoopBlocked MemberStatus RebalanceEnded RebalanceStarted"
             ),
             "group.strategy": "Strategy auto_assignors",
+            "group.subscription_format": "MemberSubscription",
         },
     )

@@ -345,4 +345,4 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
 
     @property
     def _revocation_deadline(self) -> float:
-        return loop_time() + self._options.max_poll_interval
+        return loop_time() + self._options.rebalance_timeout

@@ -27,7 +27,8 @@ class MemberOptions:
     remote_assignor: str | None = None  # of the coordinator, with the consumer protocol; None: its default
     session_timeout: float = 45.0
     heartbeat_interval: float = 3.0
-    max_poll_interval: float = 300.0  # also the group's timeout for this member in a rebalance
+    max_poll_interval: float = 300.0
+    rebalance_timeout: float = 300.0  # how long the group waits for this member in a rebalance
 
 
 class Host(Protocol):

@@ -21,6 +21,7 @@ cdef class Batch:
     cdef readonly list parked           # records whose partition is not known yet, instead of a builder
     cdef BatchBuilder builder
     cdef list waiters
+    cdef list callbacks                 # of `Delivery.call_when_done`: (delivery, function, argument)
     cdef list children                  # after a split or unparking: (first index, Batch) in order
     cdef dict record_errors             # of single records (KIP-467): index -> error
     cdef object loop
@@ -46,6 +47,8 @@ cdef class Batch:
     cdef set reported                   # the records whose failure was reported
 
     cdef _finish(self)
+    cdef _call_back(self)
+    cdef _pass_on_callbacks(self)
     cdef bint _is_first_report(self)
     cdef object error_of(self, int32_t index, int32_t count=*)
     cpdef number(self, int64_t producer_id, int producer_epoch, int32_t base_sequence)
@@ -61,6 +64,7 @@ cdef class Delivery:
     cdef void _follow(self)
     cdef Batch _done_batch(self)
     cdef object _outcome(self)
+    cpdef call_when_done(self, function, argument)
 
 
 cdef class _Ready:

@@ -1,10 +1,12 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeVar, final
 
 from aiokwire.errors import KafkaError
 from aiokwire.protocol import Buffer
 from aiokwire.types import Compression, RecordMetadata
+
+A = TypeVar("A")
 
 IN_FLIGHT: int
 DONE: int
@@ -98,6 +100,10 @@ class Delivery:
     def partition(self) -> int:
         """The record's partition; -1 while it is not known."""
 
+    @property
+    def timestamp_type(self) -> int:
+        """1 if the broker set the timestamp (log-append time), else 0."""
+
     def done(self) -> bool:
         """Whether the record was acknowledged or failed."""
 
@@ -120,6 +126,12 @@ class Delivery:
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
         """Call `callback(delivery)` on the event loop soon after the record was acknowledged or
         failed. Its exceptions go to the loop's exception handler, as those of a future's callback.
+        """
+
+    def call_when_done(self, function: Callable[[Delivery, A], object], argument: A) -> None:
+        """Call `function(delivery, argument)` in the turn of the loop that acknowledges or fails the
+        record, at once if it is done. Cheaper than `add_done_callback`, for libraries: it must be
+        short, and must not raise.
         """
 
     def cancel(self) -> bool:

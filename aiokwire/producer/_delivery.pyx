@@ -139,6 +139,7 @@ cdef class Batch:
         self.state = BATCH_SPLIT
         _wake(self.waiters)
         self.waiters = None
+        self._pass_on_callbacks()
         self.events = None
         self.parked = None
         self.builder = None
@@ -152,6 +153,24 @@ cdef class Batch:
         _wake(waiters)
         self.loop = None
         self.events = None
+        if self.callbacks is not None:
+            self._call_back()
+
+    cdef _call_back(self):
+        cdef list callbacks = self.callbacks
+        self.callbacks = None
+        for delivery, function, argument in callbacks:
+            try:
+                function(delivery, argument)
+            except Exception:
+                logger.exception("a callback of %r raised", delivery)
+
+    cdef _pass_on_callbacks(self):
+        cdef list callbacks = self.callbacks
+        self.callbacks = None
+        if callbacks is not None:
+            for delivery, function, argument in callbacks:
+                (<Delivery>delivery).call_when_done(function, argument)
 
     cpdef add_waiter(self, waiter):
         """Wake `waiter`, a future, when this batch is done or split."""
@@ -267,6 +286,11 @@ cdef class Delivery:
             batch.append_time if batch.append_time >= 0 else self.timestamp,
         ))
 
+    @property
+    def timestamp_type(self):
+        """1 if the broker set the timestamp (log-append time), else 0."""
+        return 1 if self.batch.append_time >= 0 else 0
+
     def done(self):
         """Whether the record was acknowledged or failed."""
         self._follow()
@@ -309,6 +333,19 @@ cdef class Delivery:
         waiter = Future(loop=self.batch.loop)
         waiter.add_done_callback(functools.partial(_call_back, self, callback))
         self.batch.add_waiter(waiter)
+
+    cpdef call_when_done(self, function, argument):
+        """Call `function(delivery, argument)` in the turn of the loop that acknowledges or fails the
+        record, at once if it is done. Cheaper than `add_done_callback`, for libraries: it must be
+        short, and must not raise.
+        """
+        self._follow()
+        if self.batch.state == BATCH_DONE:
+            function(self, argument)
+        elif self.batch.callbacks is None:
+            self.batch.callbacks = [(self, function, argument)]
+        else:
+            self.batch.callbacks.append((self, function, argument))
 
     def cancel(self):
         """Withdraw the record if it was not sent yet; return whether it was withdrawn.

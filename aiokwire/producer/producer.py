@@ -452,6 +452,14 @@ class Producer(Owner, Generic[K, V]):
             )
 
     @property
+    def client(self) -> Client:
+        """The client of the cluster that this producer uses: its metadata, and any request.
+
+        A start that fails replaces it.
+        """
+        return self._client
+
+    @property
     def buffered(self) -> int:
         """The bytes of `buffer_memory` in use: open, sealed and in-flight batches."""
         return self._accumulator.used

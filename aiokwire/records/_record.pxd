@@ -27,4 +27,6 @@ cdef class DeserializedRecord:
     cdef readonly int64_t timestamp
     cdef readonly int32_t partition
     cdef readonly int32_t leader_epoch
+    cdef readonly int32_t serialized_key_size
+    cdef readonly int32_t serialized_value_size
     cdef int8_t timestamp_kind

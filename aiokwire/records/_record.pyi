@@ -46,6 +46,18 @@ class Record:
     def leader_epoch(self) -> int: ...
     @property
     def topic_partition(self) -> TopicPartition: ...
+    @property
+    def checksum(self) -> None:
+        """None: checksums are those of batches. For programs written for aiokafka."""
+
+    @property
+    def serialized_key_size(self) -> int:
+        """The bytes of the key; -1 for a null."""
+
+    @property
+    def serialized_value_size(self) -> int:
+        """The bytes of the value; -1 for a null."""
+
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -73,5 +85,17 @@ class DeserializedRecord(Generic[_K, _V]):
     def leader_epoch(self) -> int: ...
     @property
     def topic_partition(self) -> TopicPartition: ...
+    @property
+    def checksum(self) -> None:
+        """None: checksums are those of batches. For programs written for aiokafka."""
+
+    @property
+    def serialized_key_size(self) -> int:
+        """The bytes of the key; -1 for a null."""
+
+    @property
+    def serialized_value_size(self) -> int:
+        """The bytes of the value; -1 for a null."""
+
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...

@@ -126,6 +126,18 @@ cdef class Record:
     def topic_partition(self):
         return TopicPartition(self.topic, self.partition)
 
+    @property
+    def checksum(self):
+        return None
+
+    @property
+    def serialized_key_size(self):
+        return -1 if self.key is None else len(self.key)
+
+    @property
+    def serialized_value_size(self):
+        return -1 if self.value is None else len(self.value)
+
     def __eq__(self, other):
         if type(other) is not Record:
             return NotImplemented
@@ -155,6 +167,8 @@ cdef class DeserializedRecord:
         self.key = key
         self.value = value
         self.headers = record.headers
+        self.serialized_key_size = -1 if record.key is None else len(record.key)
+        self.serialized_value_size = -1 if record.value is None else len(record.value)
         self.timestamp_kind = record.timestamp_kind
         self.leader_epoch = record.leader_epoch
 
@@ -168,6 +182,10 @@ cdef class DeserializedRecord:
     @property
     def topic_partition(self):
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def checksum(self):
+        return None
 
     def __eq__(self, other):
         if type(other) is not DeserializedRecord:
