@@ -19,7 +19,7 @@ import pytest
 import aiokwire
 import aiokwire.errors
 from tests import error_codes_page
-from tools.site.markdown import with_list_of_errors
+from tools.site.markdown import with_list_of_errors, with_wide_lists
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -112,6 +112,14 @@ def test_the_errors_in_a_docstring_become_a_list() -> None:
     text = with_list_of_errors("Send.\n\nRaises: InvalidArgument, RecordRejected: it was\nrefused; ClosedError.")
     assert text == "Send.\n\n**Raises:**\n\n- `InvalidArgument`, `RecordRejected`: it was refused\n- `ClosedError`"
     assert with_list_of_errors("Raises: as `send`.") == "**Raises:** as `send`."
+
+
+def test_blocks_in_list_items_are_indented_by_four_spaces() -> None:
+    assert with_wide_lists("1. Run:\n\n   ```sh\n   make\n   ```\n\n2. Look.\n") == (
+        "1. Run:\n\n    ```sh\n    make\n    ```\n\n2. Look.\n"
+    )
+    assert with_wide_lists("- a\n  - b\n\ntext\n\n  c\n") == "- a\n    - b\n\ntext\n\n  c\n"
+    assert with_wide_lists("- a\n\n```\n  - b\n```\n") == "- a\n\n```\n  - b\n```\n"
 
 
 # --- examples in docstrings -------------------------------------------------------------------------------------------

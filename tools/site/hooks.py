@@ -15,11 +15,19 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from tools.site.markdown import with_wide_lists
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SCRIPTS = ROOT / "build" / "docs-npm"
 # A link and its target, not in code; the target may begin on the next line.
 _LINK = re.compile(r"(?<=\]\()(?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?(?=\))")
+# What a browser fetches while it shows a page.
+_FETCHED = re.compile(
+    r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//[^>]*>|<link\b[^>]*\bhref="(?:https?:)?//[^>]*>"""
+)
+# Pages that a search lists first if they match: they explain a name, others use it.
+_BOOST = {"options.md": 8, "errors.md": 4, "glossary.md": 2}
 _LANGUAGES = {".py": "python", ".toml": "toml"}
 
 
@@ -40,10 +48,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
-    """Lead links to files outside of docs/ to their pages; note whether the page has a drawing."""
+    """Lead links to files outside of docs/ to their pages; set what template and search read."""
+    page.meta["search"] = {"boost": _BOOST.get(page.file.src_uri, 1)}
     page.meta["has_mermaid"] = "```mermaid" in markdown
     source = _source_of(page.file.src_uri)
-    return _LINK.sub(lambda match: _rewritten(match, source, page.file.src_uri), markdown)
+    linked = _LINK.sub(lambda match: _rewritten(match, source, page.file.src_uri), markdown)
+    return with_wide_lists(linked)
+
+
+def on_post_build(*, config: MkDocsConfig) -> None:
+    """Fail if a page loads something from another host: the site works without a network."""
+    for page in sorted(Path(config.site_dir).rglob("*.html")):
+        if found := _FETCHED.search(page.read_text()):
+            raise PluginError(f"{page.relative_to(config.site_dir)} is not complete without a network: {found.group()}")
 
 
 def _rewritten(match: re.Match[str], source: Path, uri: str) -> str:

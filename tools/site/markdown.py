@@ -1,9 +1,10 @@
-"""What the hooks change in Markdown: the sentence after `Raises:` of a docstring becomes a list."""
+"""What the site changes in Markdown before it is rendered: the errors of docstrings, and lists."""
 
 from __future__ import annotations
 
 import re
 
+_ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 _RAISES = re.compile(r"^Raises: (?P<text>.+?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _NEXT = re.compile(r"(?:;|\.) (?=[A-Z]\w+(?:, [A-Z]\w+)*(?:: |\.?$))")
 _ENTRY = re.compile(r"(?P<names>[A-Z]\w+(?:, [A-Z]\w+)*)(?:: (?P<reason>.+)|\.?)")
@@ -25,3 +26,21 @@ def _raises(match: re.Match[str]) -> str:
 def _line(entry: re.Match[str]) -> str:
     listed = ", ".join(f"`{name}`" for name in entry["names"].split(", "))
     return f"- {listed}: {entry['reason'].rstrip('.')}" if entry["reason"] else f"- {listed}"
+
+
+def with_wide_lists(markdown: str) -> str:
+    """Return Markdown with four spaces before the blocks in list items: Python-Markdown needs them.
+
+    CommonMark, in which the pages are written, needs as many as the item's marker is wide.
+    """
+    width, in_fence, after_blank, lines = 0, False, True, []
+    for line in markdown.splitlines():
+        if line.startswith("```"):
+            in_fence = not in_fence
+        if line[:1].strip() and not in_fence:
+            item = _ITEM.match(line)
+            width = len(item.group()) if item else 0 if after_blank or line.startswith("```") else width
+        wide = width and not in_fence and line.startswith(" " * width)
+        lines.append(" " * (4 - width) + line if wide else line)
+        after_blank = not line.strip()
+    return "\n".join(lines) + "\n"
