@@ -1,7 +1,7 @@
 """Escapes text from other hosts for logs, error messages and terminals.
 
 Topic names, host names and error messages arrive over the wire. Without escapes, a line end forges
-a line of the log, an escape sequence controls the operator's terminal, and a bidirectional override
+a log line, an escape sequence controls the operator's terminal, and a bidirectional override
 displays a different text (CVE-2021-42574).
 """
 

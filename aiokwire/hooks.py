@@ -36,7 +36,7 @@ class Accepted(Protocol):
 
 
 class Hooks:
-    """All hooks; each does nothing until it is overridden."""
+    """The base class of hooks: each method does nothing until it is overridden."""
 
     def for_client(self, client_id: str, group_id: str | None) -> Hooks:
         """Return the hooks that one client calls; called once, when the client is created.
@@ -68,7 +68,7 @@ class Hooks:
     def on_send(
         self, topic: str, partition: int | None, key: bytes | None, value: bytes | None, headers: Headers | None
     ) -> Headers | None:
-        """Before a serialized record is accepted. Returned headers replace its own, unless None."""
+        """Called before a serialized record is accepted. Returned headers replace its own."""
         return None
 
     def on_accepted(self, headers: Headers | None, delivery: Accepted) -> None:
@@ -83,7 +83,7 @@ class Hooks:
     # --- of a producer, per call or batch -----------------------------------------------------------------------------
 
     def around_send_many(self, topic: str) -> AbstractContextManager[Callable[[Any], object] | None]:
-        """What this returns is entered around a `send_many`, and its `on_send` calls.
+        """Return a context manager to enter around a `send_many` and its `on_send` calls.
 
         Entering it may return a function, which is called with the `SendManyResult`.
         """
@@ -114,19 +114,19 @@ class Hooks:
         return records
 
     def around_process(self, record: Any) -> AbstractContextManager[object]:
-        """What this returns is entered around each attempt of a worker's handler for a record, or
-        for the list of records of a batch."""
+        """Return a context manager to enter around each attempt of a worker's handler for a record,
+        or for the list of records of a batch."""
         return nullcontext()
 
     def around_periodic(self, handler: str) -> AbstractContextManager[object]:
-        """What this returns is entered around each run of a worker's periodic handler."""
+        """Return a context manager to enter around each run of a worker's periodic handler."""
         return nullcontext()
 
     def around_commit(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], is_automatic: bool
     ) -> AbstractContextManager[object]:
-        """What this returns is entered around a commit of offsets: a call of `commit`, or one in
-        the background (`is_automatic`): the periodic one, `commit_nowait`, at a revocation."""
+        """Return a context manager to enter around a commit of offsets: a call of `commit`, or a
+        background commit (`is_automatic`): periodic, by `commit_nowait`, at a revocation."""
         return nullcontext()
 
     def on_reset(self, topic: str, partition: int, before: int | None, after: int, reason: str) -> None:

@@ -72,7 +72,7 @@ Value: TypeAlias = int | float | Distribution
 
 
 class Metric(NamedTuple):
-    """What is measured."""
+    """A measured quantity: name, kind, unit, description and labels."""
 
     name: str
     kind: Kind

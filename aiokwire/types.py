@@ -169,7 +169,7 @@ class IsolationLevel(int, _Choice):
 
 
 class OffsetReset(str, _Choice):
-    """Where a consumer without a position, or with one out of range, starts."""
+    """The start of a consumer without a position, or with one out of range."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -194,7 +194,7 @@ class Order(str, _Choice):
 
 
 class Guarantee(str, _Choice):
-    """How often the effects of a record count when a worker or broker fails."""
+    """How many times a record takes effect when a worker or broker fails."""
 
     AT_LEAST_ONCE = "at-least-once"  # committed after its handler has finished
     AT_MOST_ONCE = "at-most-once"  # committed before its handler starts

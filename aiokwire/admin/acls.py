@@ -37,7 +37,7 @@ class AclResourceType(enum.IntEnum):
 
 
 class PatternType(enum.IntEnum):
-    """How a resource's name is compared; the values are those on the wire.
+    """The comparison of a resource's name; numbered as on the wire.
 
     ANY and MATCH are for filters: MATCH finds every ACL that affects a name, with prefixes and "*".
     """
@@ -50,7 +50,7 @@ class PatternType(enum.IntEnum):
 
 
 class AclOperation(enum.IntEnum):
-    """What is allowed or denied; the values are those on the wire."""
+    """An operation to allow or deny; numbered as on the wire."""
 
     UNKNOWN = 0
     ANY = 1

@@ -36,7 +36,7 @@ class ClusterDescription:
     controller_id: int | None
     brokers: tuple[BrokerDescription, ...]
     authorized_operations: frozenset[AclOperation] | None = None
-    """What this client may do with the cluster, if it was asked for (KIP-430)."""
+    """The operations that this client may perform on the cluster, if requested (KIP-430)."""
 
 
 async def describe(client: Client, deadline: Deadline, *, with_operations: bool) -> ClusterDescription:

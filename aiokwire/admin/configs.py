@@ -94,7 +94,7 @@ class ConfigResource(NamedTuple):
 
 
 class ConfigSource(enum.IntEnum):
-    """Where a value comes from; the values are those on the wire."""
+    """The source of a config's value; numbered as on the wire."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC = 1
@@ -112,7 +112,7 @@ class ConfigSource(enum.IntEnum):
 
 
 class ConfigOperation(enum.IntEnum):
-    """How a setting is changed; the values are those on the wire."""
+    """A change of a setting; numbered as on the wire."""
 
     SET = 0
     DELETE = 1

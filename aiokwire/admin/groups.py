@@ -98,7 +98,7 @@ class GroupDescription:
     """The node id of the coordinator."""
     members: tuple[GroupMember, ...]
     authorized_operations: frozenset[AclOperation] | None = None
-    """What this client may do with it, if it was asked for (KIP-430)."""
+    """The operations that this client may perform on the group, if requested (KIP-430)."""
 
 
 class PartitionLag(NamedTuple):

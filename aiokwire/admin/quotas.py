@@ -30,7 +30,7 @@ _COMBINATIONS: Final = ({"user"}, {"client-id"}, {"user", "client-id"}, {"ip"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientQuotaEntity:
-    """What a quota applies to: user, client id, both, or ip; each a name or `QuotaName.DEFAULT`."""
+    """The entity of a quota: user, client id, both, or ip; each a name or `QuotaName.DEFAULT`."""
 
     user: str | QuotaName | None = None
     client_id: str | QuotaName | None = None

@@ -29,7 +29,7 @@ class DelegationToken:
     """The secret part; renewals and expiry name the token by it."""
     owner: str
     requester: str
-    """Who created it, if the broker reports it (since 3.3)."""
+    """The principal that created it, if the broker reports it (since 3.3)."""
     renewers: tuple[str, ...]
     issued_at: int
     expires_at: int

@@ -70,7 +70,7 @@ class TopicDescription:
     is_internal: bool
     partitions: tuple[PartitionDescription, ...]
     authorized_operations: frozenset[AclOperation] | None = None
-    """What this client may do with it, if it was asked for (KIP-430)."""
+    """The operations that this client may perform on the topic, if requested (KIP-430)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

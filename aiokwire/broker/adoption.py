@@ -46,7 +46,7 @@ class AdoptedTopic(NamedTuple):
 
 
 class Adoption(NamedTuple):
-    """What the registry takes over from a directory of Kafka: topics, configs, epochs, ids."""
+    """The topics, configs, epochs and ids that the registry adopts from a directory of Kafka."""
 
     topics: list[AdoptedTopic]
     broker_configs: dict[str, dict[str, str]]

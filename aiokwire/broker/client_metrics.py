@@ -43,7 +43,7 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class PushingClient(NamedTuple):
-    """What subscriptions may select a client by."""
+    """The properties by which subscriptions select clients."""
 
     client_id: str
     software_name: str
@@ -53,7 +53,7 @@ class PushingClient(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """What is requested of one client."""
+    """The metrics that are requested of one client."""
 
     number: int
     requested: tuple[str, ...]

@@ -25,7 +25,7 @@ CLIENT_METRICS = 16
 
 
 class Operation(enum.IntEnum):
-    """What to do with one config, numbered as in IncrementalAlterConfigs."""
+    """An operation on one config, numbered as in IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1

@@ -145,7 +145,7 @@ MAX_ELEMENTS = 100_000  # in the arrays of a request: each becomes an object, an
 
 
 class Origin(NamedTuple):
-    """What the requests of a connection share until its next login."""
+    """The common state of a connection's requests until its next login."""
 
     peer: str = ""  # the client's address, with its port
     local: Endpoint | None = None  # the address that the client connected to

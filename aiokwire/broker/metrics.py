@@ -86,7 +86,7 @@ class _Requests:
 
 
 class BrokerCounts:
-    """What the connections of all nodes have received and answered. They call it on the loop."""
+    """Counts requests and responses of the connections of all nodes, which call it on the loop."""
 
     def __init__(self) -> None:
         self._requests: dict[int, _Requests] = {}  # by API

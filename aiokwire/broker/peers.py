@@ -1,4 +1,4 @@
-"""Limits on what peers cause: connections, lines in the log, memory of responses not read.
+"""Limits for peers: connections, log lines, memory of unread responses.
 
 Warnings are a few per address and minute: a hostile client must not fill the disk. An error that
 lasts, such as a full disk, meets every request: it is logged on change and every 30 seconds.

@@ -1,4 +1,4 @@
-"""What requests use: topics, logs, configs, producers, transactions, groups, offsets, sessions.
+"""The broker's state: topics, logs, configs, producers, transactions, groups, offsets, sessions.
 
 Independent of sockets. The broker opens one, handlers receive it with every call, tests may use it
 without a connection.

@@ -1,4 +1,4 @@
-"""How a verb reaches the brokers: addresses, a file of Java's options, a profile, the environment.
+"""Connection options of verbs: addresses, a file of Java's options, a profile, the environment.
 
 One source of settings is used, the first of `--command-config`, `--profile` and the environment
 (`ClientConfig.from_environment`). Passwords are not accepted on the command line, where every user

@@ -56,7 +56,7 @@ def _filter(options: Mapping[str, Any]) -> LetterFilter:
 
 @dataclasses.dataclass
 class Count:
-    """How many dead letters share topic, origin, exception and handler."""
+    """The number of dead letters with the same topic, origin, exception and handler."""
 
     topic: str
     origin: str

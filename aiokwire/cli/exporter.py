@@ -43,7 +43,7 @@ END: Final = Metric(
     "Offset of the next record, of partitions that a group reads.",
     (DESTINATION, PARTITION),
 )
-GROUPS: Final = Metric("kafka.exporter.group.count", "gauge", "{group}", "Groups that were looked at.")
+GROUPS: Final = Metric("kafka.exporter.group.count", "gauge", "{group}", "Groups that the last round checked.")
 FAILURES: Final = Metric(
     "kafka.exporter.failure", "counter", "{failure}", "Groups whose lag could not be read, and lists of groups."
 )

@@ -75,7 +75,7 @@ class ReplayedOffsets:
 
 
 class Target(NamedTuple):
-    """Where to replay to: `topic` None: each record's origin."""
+    """The target of a replay; `topic` None: each record's origin."""
 
     topic: str | None
     keeps_headers: bool

@@ -81,8 +81,8 @@ def command(
     """Run a worker until SIGTERM or Ctrl-C.
 
     MODULE:WORKER is the name of a worker, or of a function that returns one, in a module that can
-    be imported from the current folder: `service.main:worker`. A signal stops it in order: running
-    handlers finish, offsets are committed, and the status is 0. A second signal cancels the
+    be imported from the current folder: `service.main:worker`. A signal stops it gracefully: the
+    running handlers finish, offsets are committed, and the status is 0. A second signal cancels the
     handlers.
     """
     if processes > 1 or reload:

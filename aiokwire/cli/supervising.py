@@ -1,7 +1,7 @@
 """Supervises the processes of `aiokwire run`: restarts those that end, and stops all of them.
 
 Each has a pipe as its standard input and stops when that is closed, so that none outlives its
-supervisor. Each is in a session of its own: Ctrl-C in a terminal reaches only the supervisor.
+supervisor. Each has its own session: Ctrl-C in a terminal reaches only the supervisor.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from aiokwire.protocol.messages import metadata
 
 # How long (seconds) one address or broker may keep silent before the next is asked too.
 STAGGER: Final = 1.0
-# How often (seconds) a client that finds no broker logs that it is still trying.
+# The interval (seconds) at which a client that finds no broker logs that it is still trying.
 REPORT_INTERVAL: Final = 10.0
 # More than any cluster has: choosing among brokers takes time on the event loop.
 MOST_BROKERS: Final = 10_000

@@ -57,7 +57,10 @@ CLOSE_TIMEOUT: Final = 5.0
 
 @documents_options(ClientConfig)
 class Client(Owner):
-    """A client. Creating it needs no event loop; it belongs to the loop on which it is started."""
+    """A client of one cluster, which can send any request of the protocol.
+
+    Creating it needs no event loop; it belongs to the loop on which it is started.
+    """
 
     METRICS: ClassVar[tuple[Metric, ...]] = METRICS
 
@@ -127,15 +130,15 @@ class Client(Owner):
     # --- life --------------------------------------------------------------------------------------------------------
 
     async def start(self, timeout: float | None = None) -> None:
-        """Connect; retry without response for `timeout` seconds (default: `bootstrap_timeout_ms`).
+        """Connect; retry for `timeout` seconds (default: `bootstrap_timeout_ms`) without response.
 
         A start that fails or is cancelled leaves nothing open and may be repeated. A second caller
         waits for the outcome of the first.
 
         Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and stage;
-        KafkaError: at once, if a retry does not help (TLS or SASL failed for good, the port
-        does not speak Kafka, a version is missing, the answer cannot be true); ClosedError: the
-        client was closed.
+        KafkaError: at once, if a retry does not help (TLS or SASL refused the client, the port does
+        not speak Kafka, a version is missing, the answer cannot be true); ClosedError: the client
+        was closed.
         """
         if self._supervisor is not None:
             self.check()  # also that this is the loop whose tasks can be waited for

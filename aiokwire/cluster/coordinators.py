@@ -22,7 +22,7 @@ from aiokwire.protocol.messages import find_coordinator
 
 
 class CoordinatorKind(enum.IntEnum):
-    """What is coordinated; the protocol's key types."""
+    """The kind of a coordinator's key; numbered as in the protocol."""
 
     GROUP = 0
     TRANSACTION = 1

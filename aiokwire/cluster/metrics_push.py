@@ -41,7 +41,7 @@ JITTER: Final = (0.5, 1.5)  # of the interval before the first push
 
 
 class Subscription(NamedTuple):
-    """What a broker requests."""
+    """A broker's subscription: the metrics that it requests."""
 
     number: int
     requested: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a client pushes to its broker (KIP-714): the standard metrics of Kafka's clients, computed
+"""The metrics that a client pushes (KIP-714): the standard metrics of Kafka's clients, computed
 from two readings of this client's metrics, and those themselves with the prefix `aiokwire.`.
 
 Standard metrics have Java's names and milliseconds. A maximum is the upper bound of the bucket that
@@ -235,7 +235,7 @@ class Ledger:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Push:
-    """What is pushed at one time."""
+    """One push."""
 
     values: list[Sample]
     readings: dict[Key, Sample]

@@ -1,4 +1,4 @@
-"""When the metadata is refreshed next: decided without I/O; `metadata.Metadata` carries it out.
+"""Decides when metadata is refreshed next, without I/O; `metadata.Metadata` carries it out.
 
     requested or too old --> due, not before the interval passed --> started --> succeeded, failed
 

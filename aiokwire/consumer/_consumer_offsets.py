@@ -113,11 +113,11 @@ class OffsetMethods:
         raise RequestTimedOut(f"the position of {partition} was not found in time: {state!r}")
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Return the offsets from the position to the last reported end; None before any fetch."""
+        """Return the number of offsets from the position to the last known end; None: unknown."""
         return self._state(partition).lag
 
     def log_ends(self, partition: TopicPartition) -> LogEnds:
-        """Return the offsets of an assigned partition's log in the last fetch response; -1 before any.
+        """Return the offsets of an assigned partition's log in the last fetch response, else -1.
 
         Raises: InvalidArgument: the partition is not assigned.
         """
@@ -131,14 +131,14 @@ class OffsetMethods:
         return self._fetcher.in_use
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Neither deliver nor fetch records; without arguments of all partitions. Positions and
-        buffered records are kept."""
+        """Pause the delivery and the fetches of `partitions` (default: all). Positions and buffered
+        records are kept."""
         for state in self._states(partitions):
             state.pause()
             self._reader.buffer.set_aside(state)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """End a pause; without arguments of all partitions."""
+        """Resume paused partitions (default: all)."""
         for state in self._states(partitions):
             state.resume()
             self._fetcher.wake(state)
@@ -232,7 +232,7 @@ class OffsetMethods:
 
     def ack(self, record: ConsumerRecord[Any, Any]) -> None:
         """Mark `record`, and all records before it in its partition, as processed: the automatic
-        commit may cover them. Has no effect if the partition was given up meanwhile.
+        commit may cover them. Has no effect if the partition was revoked since.
 
         Raises: ConfigurationError: `group_id` is not set; InvalidArgument: it is not a record.
         """

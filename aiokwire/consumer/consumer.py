@@ -253,7 +253,9 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
             self._join()
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read only these; partitions that stay keep their positions. A member leaves its group.
+        """Assign partitions by hand, and read only these.
+
+        Partitions that stay keep their positions. A member leaves its group.
 
         Raises: BrokerError: a topic is forbidden or invalid; InvalidArgument: a listener awaits it.
         """
@@ -278,7 +280,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         exclude: re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        """As `subscribe`, without a wait for metadata: a forbidden or missing topic is reported by the
+        """Subscribe without waiting for metadata: a forbidden or missing topic is reported by the
         next read, or in the log.
 
         Raises: InvalidArgument: a pattern without a group, or beside names; a listener without one.
@@ -424,7 +426,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         return self._hooks.iterated(self._reader.feed)
 
     def convert_errors(self, function: Callable[[KafkaError], BaseException]) -> None:
-        """Have `async for` raise `function(error)` in place of an error: for libraries with their own."""
+        """Make `async for` raise `function(error)` in place of an error, for other libraries."""
         self._reader.convert_error = function
 
     def batches(self) -> BatchIterator[K, V]:

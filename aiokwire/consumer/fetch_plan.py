@@ -1,4 +1,4 @@
-"""What to fetch next from one broker: a decision without I/O.
+"""Decides what to fetch next from one broker, without I/O.
 
 A broker processes a connection's requests in order and holds a fetch back until it has data, so a
 fetch that waits for idle partitions would delay a busy one that becomes fetchable later. Hence two

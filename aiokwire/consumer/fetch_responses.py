@@ -16,7 +16,7 @@ from aiokwire.types import IsolationLevel, TopicPartition
 
 
 class Verdict(enum.Enum):
-    """What to do with a partition of a fetch response."""
+    """The handling of a partition in a fetch response."""
 
     RECORDS = enum.auto()  # take the records, if any
     MOVED = enum.auto()  # refresh the metadata, then retry

@@ -19,7 +19,7 @@ from aiokwire.watchdog import BlockedLoop
 
 
 class Reason(enum.Enum):
-    """What a partition waits for; the values are the text of messages."""
+    """The cause of a partition's wait; the values are the text of messages."""
 
     FETCHING = "its next fetch"
     AT_END = "records: it is at its end"
@@ -62,7 +62,7 @@ class PartitionHealth:
     """Offsets from the position to the end that the last fetch reported."""
     state: FetchState
     reason: Reason
-    """What it waits for, if it waits."""
+    """The cause of its wait, if it waits."""
     detail: str
     idle: float
     """Seconds since the position moved, to within the few seconds between two checks."""

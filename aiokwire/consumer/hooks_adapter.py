@@ -84,7 +84,7 @@ class ConsumerHooks(HookCaller):
     def committing(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, is_automatic: bool
     ) -> AbstractContextManager[object]:
-        """What is entered around a commit."""
+        """Return the context manager to enter around a commit."""
         if not self._wants_commits:
             return nullcontext()
         return self._around(self._hooks.around_commit, group_id, offsets, is_automatic)

@@ -115,7 +115,7 @@ COMMIT: Final = "commit"
 
 
 class TopicCounts:
-    """What was delivered of one topic. The parts of the consumer call it on its loop."""
+    """Counts the delivered records of one topic. The consumer's parts call it on its loop."""
 
     __slots__ = ("_end_to_end", "_records", "_resets", "_size")
 

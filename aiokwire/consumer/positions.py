@@ -32,7 +32,7 @@ SHUN_SECONDS: Final = 30.0  # how long a partition is read from its leader after
 
 
 class FetchState(enum.Enum):
-    """What a partition waits for."""
+    """The states of a partition: its next step towards fetching."""
 
     INITIALIZING = enum.auto()  # the group's committed offset, if there is a group
     AWAIT_RESET = enum.auto()  # the lookup of an offset by `reset_to`
@@ -41,7 +41,7 @@ class FetchState(enum.Enum):
 
 
 class FetchEvent(enum.Enum):
-    """What moves a partition."""
+    """The events of a partition."""
 
     POSITION = enum.auto()  # a position was set by a seek or found by a lookup
     RESET = enum.auto()  # the position must be looked up

@@ -80,7 +80,7 @@ class ProcessedTracker:
 
     @property
     def calls(self) -> int:
-        """How often the application has asked for records."""
+        """The number of requests of the application for records."""
         return self._calls
 
     @property

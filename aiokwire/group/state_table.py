@@ -13,7 +13,7 @@ StateT = TypeVar("StateT", bound=enum.Enum)
 
 
 class MemberEvent(enum.Enum):
-    """What moves a member from one state to another."""
+    """The events that move a member from one state to another."""
 
     JOIN = enum.auto()  # the member is ready to join
     JOINED = enum.auto()  # the coordinator accepted the join

@@ -63,7 +63,7 @@ Key = tuple[int | None, str]  # node, request
 
 
 class NetworkCounts:
-    """What the connections of one client did. They call it on the client's loop.
+    """Counts the work of one client's connections, which call it on the client's loop.
 
     The connection for heartbeats, which belongs to another thread, is not counted here.
     """

@@ -17,7 +17,7 @@ class ConnectionState(enum.Enum):
 
 
 class ConnectionEvent(enum.Enum):
-    """What happens to a connection."""
+    """The events of a connection."""
 
     CONNECT = enum.auto()
     ESTABLISHED = enum.auto()

@@ -17,7 +17,7 @@ BACKLOG: Final = Metric(
 )
 AGE: Final = Metric("kafka.outbox.age", "gauge", "s", "Age of the oldest row that waits to be sent.", (TABLE,))
 REJECTED: Final = Metric(
-    "kafka.outbox.rejected", "gauge", "{message}", "Rows that Kafka never accepts; their `error` has the reason.",
+    "kafka.outbox.rejected", "gauge", "{message}", "Rows that Kafka rejected; their `error` has the reason.",
     (TABLE,),
 )  # fmt: skip
 SENT: Final = Metric("kafka.outbox.sent", "counter", "{message}", "Rows that were acknowledged.", (TABLE,))
@@ -36,7 +36,7 @@ class OutboxHealth:
     oldest: float | None
     """Seconds since the oldest of them was added."""
     rejected: int
-    """Rows that Kafka never accepts."""
+    """Rows that Kafka rejected."""
     blocked: Mapping[str, str]
     """Topics that cannot be sent to at present, and why."""
     database_error: str
@@ -73,7 +73,7 @@ class OutboxHealth:
             found.append(f"Kafka is not reached: {self.kafka_error}")
         if self.is_stalled:
             found.append(f"{self.backlog} row(s) wait to be sent, the oldest for {self.oldest:.0f} s")
-            found += [f"topic {topic!r} cannot be sent to: {error}" for topic, error in self.blocked.items()]
+            found += [f"cannot send to topic {topic!r}: {error}" for topic, error in self.blocked.items()]
             found += [] if self.producer is None else self.producer.reasons
         return found
 

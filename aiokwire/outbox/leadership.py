@@ -15,7 +15,7 @@ from aiokwire.clock import wall_ms
 
 # A lease ends this long (ms) after it was renewed last, by the clock of the machine.
 LEASE_MS: Final = 15_000
-# How often (seconds) it is renewed while deliveries are awaited.
+# The interval (seconds) at which it is renewed while deliveries are awaited.
 RENEWAL: Final = 5.0
 
 

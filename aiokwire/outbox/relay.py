@@ -61,7 +61,7 @@ class OutboxRelay:
             bootstrap_servers: brokers.
             batch_rows: the most rows that are read at once.
             batch_bytes: the most bytes of such rows; one row may be larger.
-            poll_interval_ms: how often the table is read while nothing wakes the relay.
+            poll_interval_ms: the interval at which the table is read while nothing wakes the relay.
             retention_ms: how long sent rows are kept; 0: they are deleted.
             stalled_after_ms: how long a row may wait before the relay is reported as not ready.
             producer: a config instead of options.
@@ -105,7 +105,7 @@ class OutboxRelay:
         Raises: ClosedError: it was started before.
         """
         if self._state != "new":
-            raise ClosedError("a relay starts once: create a new one")
+            raise ClosedError("this relay was already started; create a new one")
         self._state = "running"
         await self._supervisor.start()
         self._supervisor.spawn(self._run, name="outbox: relay")

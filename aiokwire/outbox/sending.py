@@ -80,7 +80,7 @@ class RelayLoop:
         self._retention_ms = retention_ms
         self._blocked_until: dict[str, float] = {}
         self._acknowledged: list[int] = []  # rows that were sent, and are not marked yet
-        self._refused: dict[int, str] = {}  # rows that Kafka never accepts, not marked yet
+        self._refused: dict[int, str] = {}  # rows that Kafka rejected, not marked yet
         self._measure_at = self._prune_at = 0.0
         self._is_stopping = False
         self._wake = anyio.Event()
@@ -111,7 +111,7 @@ class RelayLoop:
                     backoff.reset()
                 text = _summary(error)
                 if note(text):
-                    logger.warning("outbox %r: %s; its rows wait, retrying", self._name, text)
+                    logger.warning("outbox %r: %s; keeping its rows and retrying", self._name, text)
                 await self._pause(backoff.next())
 
     def _on_kafka_error(self, error: str) -> bool:
@@ -172,7 +172,7 @@ class RelayLoop:
 
     def _note_database(self, *, is_leader: bool) -> None:
         if self.database_error:
-            logger.info("outbox %r: the database is reached again", self._name)
+            logger.info("outbox %r: reconnected to the database", self._name)
             self.database_error = ""
         if is_leader != self.is_leader:
             logger.info("outbox %r: %s", self._name, "this relay sends" if is_leader else "another relay sends")
@@ -232,7 +232,7 @@ class RelayLoop:
                 self._on_failure(row, error)
 
     def _on_failure(self, row: OutboxRow, error: KafkaError) -> None:
-        """Note a row that Kafka never accepts, or a topic that cannot be sent to at present.
+        """Note a row that Kafka rejected, or a topic that cannot be sent to at present.
 
         Raises: ClosedError: the producer has ended.
         """
@@ -241,13 +241,13 @@ class RelayLoop:
         if isinstance(error, (RecordRejected, InvalidArgument)):
             self._refused[row.id] = f"{type(error).__name__}: {error}"
             logger.error(
-                "outbox %r: row %d for topic %r is never accepted: %s. It stays in the table with this error; correct "
+                "outbox %r: row %d for topic %r was rejected: %s. The row stays in the table with this error; correct "
                 "it and set its error to NULL, or delete it",
                 self._name, row.id, row.topic, error,
             )  # fmt: skip
             return
         if row.topic not in self._blocked_until:
-            logger.warning("outbox %r: topic %r cannot be sent to: %s; retrying", self._name, row.topic, error)
+            logger.warning("outbox %r: cannot send to topic %r: %s; retrying", self._name, row.topic, error)
         self.blocked[row.topic] = str(error)
         self._blocked_until[row.topic] = loop_time() + BLOCKED
 

@@ -1,4 +1,4 @@
-"""The statements of a relay: the next rows in order, and what became of them."""
+"""The statements of a relay: the next rows in order, and their results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OutboxRow(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """What waits: the number of rows up to `COUNTED`, and when the oldest was added."""
+    """The waiting rows: their number up to `COUNTED`, and the time of the oldest."""
 
     waiting: int
     oldest_ms: int | None
@@ -42,7 +42,7 @@ class Backlog(NamedTuple):
 
 
 class OutboxStore:
-    """Statements on the table of an outbox; each is a transaction of its own."""
+    """Statements on the table of an outbox; each runs in its own transaction."""
 
     def __init__(self, table: sa.Table) -> None:
         self._table = table
@@ -77,7 +77,7 @@ class OutboxStore:
             await connection.execute(self._table.update().where(chosen).values(sent_ms=sent_ms))
 
     async def reject(self, connection: AsyncConnection, row_id: int, error: str) -> None:
-        """Keep a row that Kafka never accepts, with the reason; it is not read again."""
+        """Keep a row that Kafka rejected, with the reason; it is not read again."""
         await connection.execute(self._table.update().where(self._table.c.id == row_id).values(error=error))
 
     async def prune(self, connection: AsyncConnection, before_ms: int) -> int:

@@ -211,7 +211,7 @@ class BatchResults:
         error: KafkaError,
         record_errors: dict[int, KafkaError] | None = None,
     ) -> None:
-        """Fail a batch for good: its deliveries raise `error`, later batches may leave."""
+        """Fail a batch permanently: its deliveries raise `error`, later batches may leave."""
         if partition is not None:
             self._end_flight(partition, batch)
             partition.skip(batch)

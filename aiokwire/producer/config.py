@@ -73,7 +73,7 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
     compression_level: int | None = None
     """The codec's level; None: the codec's default. snappy has no levels."""
     partitioner: Partitioner | str = "default"
-    """What chooses the partition of a record that names none: "default" (murmur2 of the key as in Java; without a key,
+    """Chooses the partition of a record that names none: "default" (murmur2 of the key as in Java; without a key,
     sticky, spread by load), "round_robin", one of librdkafka's ("consistent_random", its default, "consistent",
     "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"; what they place at random is sticky here), or an object or
     function `(topic, key, value, partitions) -> int`."""

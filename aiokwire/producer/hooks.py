@@ -81,5 +81,5 @@ class ProducerHooks(HookCaller):
         self._call(self._hooks.on_refused, headers, error)
 
     def sending_many(self, topic: str) -> AbstractContextManager[Callable[[Any], object] | None]:
-        """What is entered around a `send_many`."""
+        """Return the context manager to enter around a `send_many`."""
         return self._around(self._hooks.around_send_many, topic)

@@ -92,7 +92,7 @@ class _Topic:
 
 
 class ProducerCounts:
-    """What became of a producer's batches. Its parts call it on its loop."""
+    """Counts the results of a producer's batches. Its parts call it on its loop."""
 
     def __init__(self) -> None:
         self._topics: dict[str, _Topic] = {}
@@ -121,7 +121,7 @@ class ProducerCounts:
         topic.retried += batch.remaining
 
     def failed(self, batch: Batch, error: Exception) -> None:
-        """A batch failed for good."""
+        """A batch failed permanently."""
         topic = self._topics.get(batch.topic) or self._add(batch.topic)
         kind = type_of(error)
         topic.failed[kind] = topic.failed.get(kind, 0) + batch.remaining

@@ -14,7 +14,7 @@ from aiokwire.types import Headers
 
 
 class ObservedAccumulator:
-    """An accumulator and its waiting line: reports what becomes of each record. On one loop."""
+    """An accumulator and its waiting line: reports the result of each record. On one loop."""
 
     def __init__(self, accumulator: Accumulator, line: WaitingLine, hooks: ProducerHooks) -> None:
         self._accumulator = accumulator

@@ -145,7 +145,7 @@ class Producer(Owner, Generic[K, V]):
         After an error it can be called again.
 
         Raises: ConnectionFailed: no bootstrap address answers; ClosedError: closed before or
-        meanwhile; UnsupportedVersion, AuthorizationError: the brokers refuse transactions.
+        during the start; UnsupportedVersion, AuthorizationError: the brokers refuse transactions.
         """
         if self._started:
             self._client.check_place()
@@ -245,7 +245,7 @@ class Producer(Owner, Generic[K, V]):
     ) -> RecordMetadata:
         """Send a record and wait for its acknowledgement.
 
-        It does not linger when its broker is idle. Cancelled, it stops waiting; a record that was
+        Does not linger if the broker is idle. Cancelling the call ends the wait; a record that was
         accepted by then is still sent.
 
         Raises: InvalidArgument, RecordRejected: the record was refused; BufferFullError: no room
@@ -402,8 +402,9 @@ class Producer(Owner, Generic[K, V]):
         *,
         since: Positions | None = None,
     ) -> Transaction:
-        """A transaction: `async with producer.transaction() as tx:` commits at its end, aborts on
-        an exception or a cancellation. Records accepted meanwhile, from any task, are part of it.
+        """Return a transaction: `async with producer.transaction() as tx:` commits at its end, and
+        aborts on an exception or a cancellation. Records accepted within it, from any task, are
+        part of it.
 
         With a `reader` (a consumer with a `group_id`), its offsets are part of it, too. The records
         that it returns within the block, or since its positions were `since` (its `positions()`),
@@ -470,8 +471,8 @@ class Producer(Owner, Generic[K, V]):
         return len(self._line)
 
     def health(self) -> ProducerHealth:
-        """The producer's state now: buffered and waiting records, their age, and the last error. It
-        costs no request, and is available before the start and after the end, on its loop."""
+        """Return the state: buffered and waiting records, their age, and the last error. Sends no
+        request. May be called before start and after close, on the producer's loop."""
         return self._core.health(running=self._started and not self._closed and not self._client.closed)
 
     def metrics(self) -> list[Sample]:
@@ -518,7 +519,7 @@ class Producer(Owner, Generic[K, V]):
         self._client.check()
 
     async def partitions_for(self, topic: str) -> int:
-        """The number of a topic's partitions, from the metadata.
+        """Return the number of a topic's partitions, from the metadata.
 
         Raises: KafkaError: the topic does not exist, is not allowed, or has no metadata in time.
         """

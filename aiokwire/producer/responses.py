@@ -1,4 +1,4 @@
-"""What an error code in a Produce response means for a batch; `batch_results.py` acts on it."""
+"""The meaning of error codes in Produce responses; `batch_results.py` acts on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aiokwire.error_codes import ErrorCode
 
 
 class Verdict(enum.Enum):
-    """What the producer does with a batch, by the error code in its response."""
+    """The handling of a batch, by the error code in its response."""
 
     DELIVERED = enum.auto()
     DUPLICATE = enum.auto()  # the broker has it: delivered, at an unknown offset

@@ -119,7 +119,7 @@ class Sending:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SenderParts:
-    """What all senders of a producer use; callbacks run on the loop."""
+    """The collaborators of all senders of a producer; callbacks run on the loop."""
 
     config: ProducerConfig
     topics: Topics

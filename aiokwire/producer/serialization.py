@@ -36,7 +36,7 @@ class RecordSerializer:
         return self._key is not None or self._value is not None or self.hooks is not None
 
     def sending_many(self, topic: str) -> AbstractContextManager[Callable[[Any], object] | None]:
-        """What is entered around a `send_many`; it may return a function for the result."""
+        """Return the context manager around `send_many`; it may give a function for the result."""
         return nullcontext() if self.hooks is None else self.hooks.sending_many(topic)
 
     def serialize(self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None) -> Any:

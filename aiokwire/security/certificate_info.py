@@ -1,4 +1,4 @@
-"""What messages show of a certificate: its owner, its issuer, its names and dates."""
+"""The parts of a certificate that messages show: its owner, its issuer, its names and dates."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the connections of one client share: the TLS context and the login.
+"""The TLS context and the login that the connections of one client share.
 
 `aiokwire.net` asks it for a context and an exchange whenever a connection is opened. The methods
-may be called on several event loops: the heartbeat thread has one of its own.
+may be called on several event loops: the heartbeat thread has its own.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class SecurityConfig:
     """How brokers are reached: "PLAINTEXT", "SSL" (TLS), "SASL_PLAINTEXT" (login without TLS) or "SASL_SSL" (login over
     TLS)."""
     ssl_context: ssl.SSLContext | None = None
-    """A context of your own; it replaces all other ssl options, and its own `check_hostname` applies."""
+    """Your own context; it replaces all other ssl options, and its `check_hostname` applies."""
     ssl_truststore_location: str | None = None
     """The file with the certificates of the authorities (CA) that sign the brokers' certificates: PEM, or PKCS12 with
     `ssl_truststore_type`. Without it the system's authorities are trusted."""
@@ -141,7 +141,7 @@ class SecurityConfig:
     sasl_oauthbearer_assertion_claim_nbf_seconds: float = 60
     """How many seconds before now an assertion begins to be valid: for clocks that differ."""
     sasl_oauthbearer_assertion_claim_jti_include: bool = False
-    """Whether each assertion gets an identifier of its own."""
+    """Whether each assertion gets a unique identifier."""
     sasl_oauthbearer_extensions: str | Mapping[str, str] | tuple[tuple[str, str], ...] | None = None
     """SASL extensions (KIP-342) to send with the token: a dict, or "name=value,name=value"."""
     sasl_login_refresh_window_factor: float = 0.8
@@ -179,7 +179,7 @@ class SecurityConfig:
     sasl_delegation_token: bool = False
     """For SCRAM: user and password are the id and the HMAC of a delegation token (KIP-48)."""
     sasl_client_factory: SaslClientFactory | None = None
-    """A mechanism of your own: a function of the broker's host that returns a `SaslClient` for one login."""
+    """Your own mechanism: a function that takes the broker's host and returns a `SaslClient` for one login."""
 
     def __post_init__(self) -> None:
         convert_text(self)

@@ -1,4 +1,4 @@
-"""What `SecurityConfig` does at construction: converts other spellings, and checks.
+"""Converts other spellings of security options, and checks them, when a config is constructed.
 
 `normalized` returns the fields that change; `check` raises. No error shows a secret.
 """
@@ -343,7 +343,7 @@ def _check_sasl(config: SecurityConfig, given: list[str]) -> None:
         return
     if mechanism not in MECHANISMS:
         raise ConfigurationError(
-            f"sasl_mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}; a mechanism of your own needs "
+            f"sasl_mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}; your own mechanism needs "
             "sasl_client_factory"
         )
     _refuse_options_of_others(mechanism, given)

@@ -132,7 +132,7 @@ class Shared(Generic[T]):
             self._has_failed = True
             logger.warning(
                 "%s cannot be refreshed: %s; the current one expires in %.0f s and is used until then; new logins "
-                "try again every %.0f s",
+                "retry the refresh every %.0f s",
                 *(self._what, error, previous.expires_at - now, RETRY_INTERVAL),
             )
         return previous._replace(refresh_at=min(now + RETRY_INTERVAL, previous.expires_at))

@@ -103,7 +103,7 @@ def _refuse(jaas: Jaas) -> dict[str, Any]:
     raise ConfigurationError(
         f"sasl_jaas_config has the login module {jaas.module!r}, which is Java code and cannot run here: use "
         "sasl_credentials_provider for users and passwords, sasl_oauth_token_provider for tokens, or "
-        "sasl_client_factory for a mechanism of your own"
+        "sasl_client_factory for your own mechanism"
     )
 
 

@@ -29,7 +29,7 @@ NewClient = Callable[[str], Awaitable[SaslClient]]
 
 
 class Login:
-    """What the connections of one client need to log in. Usable from several event loops."""
+    """The logins of one client's connections. Usable from several event loops."""
 
     def __init__(self, mechanism: str, new_client: NewClient, credentials: Shared[Any] | None = None) -> None:
         self.mechanism: Final = mechanism

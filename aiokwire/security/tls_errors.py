@@ -1,4 +1,4 @@
-"""What a failed TLS handshake means, and what to do: the texts of errors and logs."""
+"""Explains failed TLS handshakes, with remedies: the texts of errors and logs."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Offsets = dict[TopicPartition, int]
 
 
 class Kind(enum.Enum):
-    """How a place in the log is specified."""
+    """The kind of a place in the log."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -38,7 +38,7 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where reading starts or ends, as the options specify it."""
+    """The start or end of reading, as the options specify it."""
 
     kind: Kind
     by_partition: Mapping[TopicPartition, int] = dataclasses.field(default_factory=dict)

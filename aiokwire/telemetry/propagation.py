@@ -39,7 +39,7 @@ _GETTER: Final = HeaderGetter()
 
 
 class Carried:
-    """What the headers of a record carry: the context of its sender's span, and baggage."""
+    """The trace context in a record's headers: the sender's span, and baggage."""
 
     __slots__ = ("context", "sender")
 

@@ -146,7 +146,7 @@ def kafka_topic(request: pytest.FixtureRequest, kafka_session_broker: ThreadedBr
 
 @pytest.fixture
 def kafka_worker() -> Callable[..., WorkerTest]:
-    """Test workers against a broker of their own: `async with kafka_worker(worker) as test`.
+    """Test workers against their own broker: `async with kafka_worker(worker) as test`.
 
     With pytest-asyncio 1.4 the async tests that use it run in virtual time.
     """

@@ -1,4 +1,4 @@
-"""What a worker does with its records in a test: calls of handlers, outcomes, dead letters."""
+"""Records the work of a worker in a test: calls of handlers, outcomes, dead letters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Place: TypeAlias = tuple[TopicPartition, int]
 
 
 class Result(enum.StrEnum):
-    """What became of a record."""
+    """The outcome of a record."""
 
     COMPLETED = "completed"
     """Its handler returned."""
@@ -40,7 +40,7 @@ class Call(NamedTuple):
     record: RawRecord
     attempt: int
     error: BaseException | None
-    """What it raised; None: it returned."""
+    """The exception that it raised; None: it returned."""
     started: float
     """By the loop's clock, in seconds."""
     elapsed: float
@@ -60,14 +60,14 @@ class PeriodicCall(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of one record."""
+    """The outcome of one record."""
 
     record: RawRecord
     handler: str
     result: Result
     attempts: int
     error: BaseException | None
-    """What the last attempt raised."""
+    """The exception of the last attempt."""
 
 
 class SentDeadLetter(NamedTuple):
@@ -169,7 +169,7 @@ def origin_of(record: RawRecord) -> Place:
 
 
 def result_of(call: Call, *, is_dead_letter: bool, is_finished: bool) -> Result:
-    """Return what became of a record by its last call."""
+    """Return the outcome of a record's last call."""
     if is_dead_letter:
         return Result.DEAD_LETTER
     if call.error is None:

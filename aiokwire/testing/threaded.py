@@ -1,4 +1,4 @@
-"""A broker in a thread of its own, for tests and programs that have no running event loop."""
+"""A broker in its own thread, for tests and programs that have no running event loop."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ class WorkerTest:
                 raise
 
     async def restart(self) -> None:
-        """Stop the worker in order, and start it again, as a deployment does.
+        """Stop the worker gracefully and start it again, as a deployment does.
 
         Raises: what had stopped the worker.
         """
@@ -275,7 +275,7 @@ class WorkerTest:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """What became of each record that a handler was called with, in the order of the calls."""
+        """The outcome of each record that a handler was called with, in the order of the calls."""
         letters = {(one.origin.topic_partition, one.origin.offset) for one in self.dead_letters if one.origin}
         unfinished = {place for place, _ in self._unfinished()}
         found = []

@@ -12,7 +12,7 @@ decoding           from an annotation to a decoder  json_values      the standar
 context            a handler's view of its record and of the worker
 completed_offsets  what is finished of a partition  offset_metadata  the same in a commit's metadata
 ordering           which record runs next           outcomes         what follows an exception
-dead_letters       keeps records that failed        metrics          what became of attempts
+dead_letters       keeps records that failed        metrics          outcomes of attempts
 health             what is not finished, and why
 periodic           handlers without a record         periodic_runs    calls them at their times
 retry_topics       their names and records          delayed_records  waits until they are due

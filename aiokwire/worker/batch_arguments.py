@@ -1,4 +1,4 @@
-"""How the arguments of a handler of batches are filled: lists, Arrow data, the context."""
+"""Fills the arguments of a batch handler: lists, Arrow data, the context."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BatchFill = Callable[[Decoded, Context], Any]
 
 
 class BatchArguments(NamedTuple):
-    """How the arguments of a handler of batches are filled."""
+    """The sources of a batch handler's arguments."""
 
     positional: tuple[BatchFill, ...]
     named: dict[str, BatchFill]

@@ -1,4 +1,4 @@
-"""What follows an attempt to handle a batch that failed, for each of its records."""
+"""Settles each record of a batch whose attempt failed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GiveUp = Callable[["InFlightRecord", BaseException, Decision], Awaitable[bool]]
 
 
 class Failed(NamedTuple):
-    """A record that failed, and what follows."""
+    """A record that failed, and its next step."""
 
     item: InFlightRecord
     error: BaseException

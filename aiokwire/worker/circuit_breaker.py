@@ -28,7 +28,7 @@ class CircuitState(enum.Enum):
 
 
 class CircuitEvent(enum.Enum):
-    """What moves a circuit."""
+    """The events of a circuit."""
 
     TRIPPED = "tripped"
     PAUSE_OVER = "pause over"
@@ -48,7 +48,7 @@ _NOT_COUNTED: Final = (Skip, Retry, DeadLetter, DeserializationError)
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class CircuitBreaker:
-    """When the calls of a handler pause, because what it depends on is down.
+    """Pauses the calls of handlers while a service that they depend on is down.
 
     Handlers with the same object share its state: one object for each dependency.
 
@@ -67,7 +67,7 @@ class CircuitBreaker:
     pause: float = 30.0
     """Seconds without calls; after them a few try whether the dependency is back."""
     probes: int = 1
-    """How many calls try at a time, and must succeed to close the circuit."""
+    """The number of calls that try at a time, and must succeed to close the circuit."""
     name: str | None = None
     """For logs, events and metrics. None: the name of the first handler."""
 

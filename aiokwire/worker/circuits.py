@@ -109,8 +109,8 @@ class Circuits:
     def _report_opened(self, circuit: Circuit, error: BaseException) -> None:
         handlers, pause = tuple(self._handlers[circuit]), circuit.breaker.pause
         logger.warning(
-            "group %r: circuit %s opened after %s: the partitions of handler(s) %s pause, %d call(s) at a time try "
-            "again every %g s. Records are kept, and failed attempts do not count meanwhile: %s",
+            "group %r: circuit %s opened after %s: the partitions of handler(s) %s are paused; "
+            "retrying with %d call(s) every %g s. Records are kept, and failed attempts do not count until then: %s",
             self._group,
             circuit.name,
             circuit.reason,

@@ -23,7 +23,7 @@ Fatal = Callable[[BaseException], None]
 
 
 class Committer(Protocol):
-    """How the worker commits, by its guarantee."""
+    """The interface of the worker's committers, one for each guarantee."""
 
     async def run(self) -> None:
         """Commit periodically until cancelled."""

@@ -1,4 +1,4 @@
-"""What is finished of one partition: the offset to commit, and the ranges finished beyond it.
+"""The finished records of one partition: the offset to commit, and the ranges beyond it.
 
 Records are delivered in the order of their offsets and finish in any order. The committed offset
 never passes an unfinished record.
@@ -22,7 +22,7 @@ class OffsetRange(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a commit stores: all below `offset` is finished, and so are the `ranges` beyond it."""
+    """The contents of a commit: finished are records below `offset` and in the `ranges` beyond."""
 
     offset: int
     leader_epoch: int

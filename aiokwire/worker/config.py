@@ -56,7 +56,7 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
     acknowledged. "at-most-once": it is committed before its handler starts. "exactly-once": what handlers send through
     their context and the offsets are one transaction."""
     retry: RetryPolicy | None = None
-    """What follows an exception of a handler that has no policy of its own. None: `RetryPolicy()`; with
+    """The retry policy of handlers without their own. None: `RetryPolicy()`; with
     delivery="at-most-once" the same with one attempt."""
     handler_timeout_ms: float = 300_000
     """How long one attempt may take where `worker.handler()` has no `timeout`; after it the handler is cancelled and

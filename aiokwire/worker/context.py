@@ -44,7 +44,7 @@ class Outlet(Protocol):
 
 
 class Sender:
-    """What a handler uses to send records, and what it has sent.
+    """Sends records for a handler, and keeps the sent ones.
 
     handler: the handler's name.
     """
@@ -121,10 +121,10 @@ class Sender:
 
 
 class Context(Sender):
-    """One attempt to handle a record. A handler has it as an argument annotated `Context`.
+    """One attempt to handle a record, passed to a handler's argument annotated `Context`.
 
-    attempt: 1 for the first call of the handler with this record, 2 for the second, ...; those
-    before it waited in a retry topic count.
+    attempt: 1 for the first call of the handler with this record, 2 for the second, ...; attempts
+    before a retry topic count, too.
     handler: the handler's name.
     record: the record; the first one of a batch.
     """
@@ -168,7 +168,7 @@ class Context(Sender):
 
     @property
     def origin(self) -> Origin:
-        """Where the record was first read: the same for each attempt, also after a retry topic."""
+        """The original record's place: the same for each attempt, also after a retry topic."""
         return self._outlet.origin_of(self.record)
 
     def __repr__(self) -> str:

@@ -45,7 +45,7 @@ class LetterHeader(enum.StrEnum):
     GROUP = "aiokwire.errors.group"
     # Milliseconds since the epoch before which a record of a retry topic is not handled.
     NOT_BEFORE = "aiokwire.retry.not-before"
-    # How often a record of a retry topic has been sent to one.
+    # The number of times a record of a retry topic was sent to one.
     ROUND = "aiokwire.retry.round"
 
 
@@ -62,7 +62,7 @@ _TEMPLATE: Final = re.compile(r"(?:[a-zA-Z0-9._-]|\{topic\}|\{group\})+")
 
 
 class Origin(NamedTuple):
-    """Where a record was first read."""
+    """The place of an original record: topic, partition, offset and timestamp."""
 
     topic: str
     partition: int

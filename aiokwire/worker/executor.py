@@ -174,7 +174,7 @@ def as_failure(error: BaseException) -> BaseException:
     """Return what a handler failed with, if nothing cancelled it."""
     if not isinstance(error, asyncio.CancelledError):
         return error
-    failure = RuntimeError("the handler awaited something that was cancelled")
+    failure = RuntimeError("the handler awaited a task or future that was cancelled")
     failure.__cause__ = error
     return failure
 

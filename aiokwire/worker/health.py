@@ -47,7 +47,7 @@ class WorkerHealth:
     running: int
     """Handlers that run now."""
     failure: BaseException | None
-    """What stopped the worker."""
+    """The error that stopped the worker."""
 
     @property
     def stalled(self) -> list[WorkerPartitionHealth]:

@@ -63,7 +63,7 @@ CIRCUIT_OPEN: Final = Metric(
     "kafka.worker.circuit.open", "gauge", "{circuit}", "1 while a circuit is open or half-open, else 0.", (CIRCUIT,)
 )
 CIRCUIT_OPENINGS: Final = Metric(
-    "kafka.worker.circuit.openings", "counter", "{opening}", "How often a circuit has opened.", (CIRCUIT,)
+    "kafka.worker.circuit.openings", "counter", "{opening}", "Times that a circuit has opened.", (CIRCUIT,)
 )
 PERIODIC: Final = Metric(
     "kafka.worker.periodic.duration",
@@ -97,7 +97,7 @@ PROCESS: Final = "process"
 
 
 class HandlerCounts:
-    """What became of the attempts of one handler. Executors and settlement call it on the loop."""
+    """Counts the outcomes of a handler's attempts. Executors and settlement call it on the loop."""
 
     __slots__ = ("_actions", "_completed", "_failed", "_sizes", "returned")
 
@@ -136,7 +136,7 @@ class HandlerCounts:
 
 
 class PeriodicCounts:
-    """What became of the runs of one periodic handler. Its task calls it on the loop."""
+    """Counts the outcomes of one periodic handler's runs. Its task calls it on the loop."""
 
     __slots__ = ("_durations", "_missed")
 

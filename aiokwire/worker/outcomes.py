@@ -1,4 +1,4 @@
-"""What follows when a handler raises: a retry, a retry topic, skip, a dead letter, or stop."""
+"""Decides what follows a handler's exception: retry, retry topic, skip, dead letter, or stop."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ class BatchError(Exception):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """How often a failing handler is called again, and what follows the last attempt.
+    """The attempts of a failing handler, and the consequence of the last one.
 
     Raises: ConfigurationError: a value is out of its range.
     """
 
     attempts: int = 3
-    """How often the handler is called for one record, at most; with `delays`, how often each time."""
+    """The maximum number of calls for one record; with `delays`, of calls in each round."""
     backoff: float = 0.5
     """The pause before the second attempt in seconds; it doubles with each further one."""
     backoff_max: float = 30.0
@@ -143,7 +143,7 @@ def _checked_delays(given: object) -> tuple[float, ...]:
 
 
 class Action(enum.Enum):
-    """What is done with a record whose handler raised."""
+    """The next step of a record whose handler raised."""
 
     RETRY = "retry"
     RETRY_TOPIC = "retry-topic"
@@ -162,7 +162,7 @@ class Decision(NamedTuple):
 def decide(error: BaseException, attempt: int, policy: RetryPolicy, rng: random.Random, rounds: int = 0) -> Decision:
     """Return what follows an attempt (1, 2, ...) that raised `error`.
 
-    `rounds`: how often the record has waited in a retry topic; `attempt` counts since then. An
+    `rounds`: times that the record has waited in a retry topic; `attempt` counts since then. An
     exception that is not an `Exception` (SystemExit, KeyboardInterrupt) stops the worker.
     """
     if not isinstance(error, Exception):

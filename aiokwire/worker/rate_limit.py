@@ -19,10 +19,10 @@ _LONGEST_INTERVAL: Final = 86_400
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RateLimit:
-    """How many calls may start per second. Handlers with the same object share it.
+    """A limit of the calls that start per second. Handlers with the same object share it.
 
-    In any period of T seconds at most `burst + per_second * T` calls start, retries included. Calls
-    that wait take none of the concurrency.
+    In any period of T seconds at most `burst + per_second * T` calls start, retries included.
+    Waiting calls do not count towards the concurrency.
 
     Raises: ConfigurationError: a value is out of its range.
     """
@@ -30,7 +30,7 @@ class RateLimit:
     per_second: float
     """Calls per second, in one worker; 0.5 is one call in two seconds."""
     burst: int | None = None
-    """How many calls may start at once after a pause. None: those of a tenth of a second, at least one."""
+    """The calls that may start at once after a pause. None: those of a tenth of a second, at least one."""
 
     def __post_init__(self) -> None:
         require_number("per_second", self.per_second, minimum=1 / _LONGEST_INTERVAL, maximum=1e9)

@@ -100,12 +100,12 @@ class RetryTopics:
 
 
 def attempts_of(record: RawRecord) -> int:
-    """Return how often a record of a retry topic was handled before."""
+    """Return the number of earlier attempts at a record of a retry topic."""
     return _number(record, LetterHeader.ATTEMPTS)
 
 
 def rounds_of(record: RawRecord) -> int:
-    """Return how often a record of a retry topic was sent to one."""
+    """Return the number of times a record of a retry topic was sent to one."""
     return _number(record, LetterHeader.ROUND)
 
 

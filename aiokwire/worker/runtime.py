@@ -104,7 +104,7 @@ class Runtime:
     ) -> None:
         """Raises: ConfigurationError: there are no handlers, or options contradict each other."""
         if not len(handlers):
-            raise ConfigurationError('the worker has no handlers: add one by @worker.handler("topic")')
+            raise ConfigurationError('the worker has no handlers: add one with @worker.handler("topic")')
         self.failure: BaseException | None = None
         self.stopped = anyio.Event()
         self._config = config
@@ -324,7 +324,7 @@ class Runtime:
         self._supervisor.spawn(self._guard, func, name=f"worker: {name}")
 
     async def _guard(self, func: Callable[[], Awaitable[object]]) -> None:
-        """Run a task; its error stops the worker in order."""
+        """Run a task; its error stops the worker gracefully."""
         try:
             await func()
         except Exception as error:

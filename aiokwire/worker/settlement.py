@@ -32,7 +32,7 @@ logger = logging.getLogger("aiokwire.worker")
 
 
 class Source(Protocol):
-    """What made a handler send records: a record, a batch, or a run of a periodic handler."""
+    """The cause of sent records: a record, a batch, or a run of a periodic handler."""
 
     @property
     def place(self) -> str:

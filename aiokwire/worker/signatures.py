@@ -62,7 +62,7 @@ async def _result(function: Deserializer, data: bytes, record: RawRecord, handle
 
 
 class Arguments(NamedTuple):
-    """How the arguments of a handler are filled."""
+    """The sources of a handler's arguments."""
 
     positional: tuple[Fill, ...]
     named: dict[str, Fill]

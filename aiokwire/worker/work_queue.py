@@ -120,7 +120,7 @@ class InFlightRecord(Ordered):
 
     @property
     def place(self) -> str:
-        """Where it is, for logs and errors."""
+        """Its place, for logs and errors."""
         return f"{self.tp} at offset {self.record.offset}"
 
 
@@ -154,7 +154,7 @@ class InFlightBatch(Ordered):
 
     @property
     def place(self) -> str:
-        """Where it is, for logs and errors."""
+        """Its place, for logs and errors."""
         if not self.record:
             return str(self.tp)
         return f"{self.tp}, {self.count} record(s) at offsets {self.record[0].offset} to {self.record[-1].offset}"
@@ -179,7 +179,7 @@ def size_of(records: Sequence[RawRecord]) -> int:
 
 
 class Wanted(NamedTuple):
-    """What to read next: at most `limit` records, of these partitions (None: of all)."""
+    """The next read: at most `limit` records, of these partitions (None: of all)."""
 
     limit: int
     partitions: Collection[TopicPartition] | None

@@ -91,8 +91,8 @@ class Worker:
     def from_environment(
         cls, *, file: str | os.PathLike[str] | None = None, hooks: Hooks | None = None, **options: Unpack[WorkerOptions]
     ) -> Worker:
-        """Create one from variables such as `AIOKWIRE_GROUP_ID`, files of secrets, and a properties
-        file; `options` precede them. See `WorkerConfig.from_environment`.
+        """Create a worker from variables such as `AIOKWIRE_GROUP_ID`, files of secrets, and a
+        properties file; `options` precede them. See `WorkerConfig.from_environment`.
 
         Raises: ConfigurationError: a variable is not an option, a file cannot be read, or as
         `Worker`.
@@ -213,10 +213,10 @@ class Worker:
         """Start, and handle records until SIGTERM or SIGINT: the main call of a process.
 
         The first signal stops the worker: no further record starts, running handlers finish within
-        `shutdown_timeout_ms`, what is finished is committed. A second signal cancels the handlers.
+        `shutdown_timeout_ms`, finished records are committed. A second signal cancels the handlers.
         Call it in the main thread.
 
-        Raises: what stopped the worker: an error of a handler whose policy is "stop", a dead letter
+        Raises: the error that stopped it: of a handler whose policy is "stop", a dead letter
         that was refused, a consumer that cannot continue; as `start`.
         """
         error: BaseException | None = None
@@ -274,11 +274,11 @@ class Worker:
     async def start(self) -> None:
         """Connect, join the group, and begin to handle records.
 
-        Raises: ConfigurationError: there is no handler; ClosedError: it was started before; as
+        Raises: ConfigurationError: it has no handlers; ClosedError: it was started before; as
         `Producer.start` and `Consumer.start`.
         """
         if self._is_closed or self._runtime is not None:
-            raise ClosedError("a worker starts once: create a new one")
+            raise ClosedError("this worker was already started; create a new one")
         self._runtime = Runtime(self.config, self._handlers, self._periodic, self._hooks, self._rng, self._events)
         await self._runtime.start()
 
@@ -288,7 +288,7 @@ class Worker:
         May be called from any task, and repeatedly. In a cancelled task handlers are cancelled at
         once.
 
-        Raises: what stopped the worker before, as `run`.
+        Raises: the error that stopped the worker, as `run`.
         """
         await self._close(timeout)
         self._raise_failure()
@@ -308,7 +308,7 @@ class Worker:
     async def wait(self) -> None:
         """Wait until the worker has stopped, because of an error or `close`.
 
-        Raises: what stopped it, as `run`; ClosedError: it was not started.
+        Raises: the error that stopped it, as `run`; ClosedError: it was not started.
         """
         if self._runtime is None:
             raise ClosedError("the worker was not started")
@@ -335,7 +335,7 @@ class Worker:
 
     @property
     def failure(self) -> BaseException | None:
-        """What stopped the worker; None while it runs, and after it was closed in order."""
+        """The error that stopped the worker; None while it runs, and after it was closed."""
         return None if self._runtime is None else self._runtime.failure
 
     def health(self) -> WorkerHealth:

@@ -215,7 +215,7 @@ async def test_what_the_handler_decides_does_not_count(kafka_broker: Broker) -> 
     assert values(kafka_broker, "orders.dlq") == ["2", "3"]
 
 
-async def test_opening_and_closing_are_one_line_of_the_log_each(
+async def test_opening_and_closing_are_logged_in_one_line_each(
     kafka_broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "aiokwire.worker")
@@ -230,8 +230,8 @@ async def test_opening_and_closing_are_one_line_of_the_log_each(
     lines = [each.message for each in caplog.records if each.name == "aiokwire.worker"]
     assert len(lines) == 2
     assert lines[0] == (
-        "group 'billing': circuit bill opened after 2 failure(s) in a row: the partitions of handler(s) bill pause, 1 "
-        "call(s) at a time try again every 0.01 s. Records are kept, and failed attempts do not count meanwhile: "
+        "group 'billing': circuit bill opened after 2 failure(s) in a row: the partitions of handler(s) bill are "
+        "paused; retrying with 1 call(s) every 0.01 s. Records are kept, and failed attempts do not count until then: "
         "ConnectionError: the database is down"
     )
     assert lines[1].startswith("group 'billing': circuit bill closed after 0.")

@@ -60,7 +60,7 @@ async def test_a_handler_that_raises_cancelled_error_itself_has_failed(kafka_wor
         raise asyncio.CancelledError
 
     found = await outcome_of(kafka_worker, bill)
-    assert found == (Result.DEAD_LETTER, 2, "the handler awaited something that was cancelled")
+    assert found == (Result.DEAD_LETTER, 2, "the handler awaited a task or future that was cancelled")
 
 
 async def test_a_handler_that_raises_a_group_has_failed(kafka_worker: NewTest) -> None:
@@ -132,7 +132,7 @@ def test_a_decorator_without_topics_is_refused() -> None:
         worker.handler(bill)  # type: ignore[arg-type]  # what `@worker.handler` does
 
 
-def test_what_is_not_a_coroutine_function_is_refused() -> None:
+def test_a_function_that_is_not_a_coroutine_function_is_refused() -> None:
     async def bill(order: str) -> AsyncIterator[int]:
         yield 1
 

@@ -89,7 +89,7 @@ class Match:
 
 
 class Terms(NamedTuple):
-    """Which requests a rule applies to, and how often."""
+    """The requests that a rule applies to, and their number."""
 
     interceptor: Interceptor
     match: Match
@@ -98,7 +98,7 @@ class Terms(NamedTuple):
 
 
 class Rule:
-    """What happens to the requests that it matches; `hits` counts them."""
+    """A fault for the requests that it matches; `hits` counts them."""
 
     def __init__(self, terms: Terms, act: Act | None = None) -> None:
         """`act` returns the result of a request; without it the request is handled as usual."""

@@ -116,7 +116,7 @@ class Timers:
 
 
 class GroupContext(NamedTuple):
-    """What the coordinator shares with both protocols."""
+    """The state that the coordinator shares with both protocols."""
 
     timers: Timers
     # Appends records of a group to `__consumer_offsets`; raises StorageError if nothing was appended.

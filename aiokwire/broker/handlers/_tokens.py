@@ -1,4 +1,4 @@
-"""What the requests for delegation tokens share."""
+"""Helpers of the requests for delegation tokens."""
 
 from __future__ import annotations
 

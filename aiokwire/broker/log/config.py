@@ -14,7 +14,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LogConfig:
-    """How a log rolls, flushes and deletes. Times in milliseconds, sizes in bytes, -1: no limit."""
+    """Settings of rolls, flushes, deletion. Times in milliseconds, sizes in bytes; -1: none."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * DAY_MS

@@ -125,7 +125,7 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where the oldest open transaction starts, or the high watermark."""
+        """The start of the oldest open transaction, or the high watermark."""
         unstable = self.producers.first_unstable_offset
         return self.end_offset if unstable is None else min(unstable, self.end_offset)
 

@@ -40,7 +40,7 @@ class ProducedBatch(NamedTuple):
 
 
 class ProducerState:
-    """What a partition keeps of one producer id: epoch, last batches, open transaction."""
+    """A partition's state of one producer id: epoch, last batches, open transaction."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transaction_start")
 

@@ -20,7 +20,7 @@ Ranges = tuple[tuple[int, int], ...]  # of code points, sorted, both ends includ
 
 
 class Op(enum.IntEnum):
-    """What an instruction does; `x` and `y` are its operands."""
+    """The operation of an instruction; `x` and `y` are its operands."""
 
     LITERAL = 0  # take the character with code x
     CLASS = 1  # take a character of the ranges
@@ -31,7 +31,7 @@ class Op(enum.IntEnum):
 
 
 class Assertion(enum.IntEnum):
-    """What must hold between two characters."""
+    """A condition between two characters."""
 
     BEGIN_TEXT = 0
     END_TEXT = 1

@@ -1,4 +1,4 @@
-"""Who may do what at the embedded broker.
+"""Security of the embedded broker: principals, ACLs, quotas, delegation tokens.
 
 principals  the identity of a connection      store   the file that keeps users, ACLs and quotas
 operations  what each API requires            acls    ACLs, filters, lookups

@@ -31,7 +31,7 @@ INVALID: Final = "Authentication failed during {} due to invalid credentials wit
 
 
 class LoginRules(NamedTuple):
-    """What the logins at one listener share."""
+    """The rules that the logins at one listener share."""
 
     listener: str
     mechanisms: Mapping[str, Callable[[], SaslServer]]  # by name: makes the server of one exchange

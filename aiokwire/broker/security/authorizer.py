@@ -1,4 +1,4 @@
-"""Decides who may do what, by ACLs (Java: `StandardAuthorizer`).
+"""Allows or denies operations by ACLs (Java: `StandardAuthorizer`).
 
 A super user may do everything. Otherwise an ACL that denies decides, then one that allows. A
 resource without ACLs is denied, unless `allow.everyone.if.no.acl.found` is true.
@@ -68,7 +68,7 @@ class AuditLog:
         for principal, count in counts.items():
             if count > PER_WINDOW:
                 logger.info(
-                    "%s was denied %d more times within %.0f s, not logged one by one",
+                    "%s was denied %d more times within %.0f s (not logged individually)",
                     printable(principal),
                     count - PER_WINDOW,
                     WINDOW,

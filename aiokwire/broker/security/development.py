@@ -31,7 +31,7 @@ RENEW_AHEAD: Final = datetime.timedelta(days=30)
 
 
 class Setup(NamedTuple):
-    """What a broker and its clients need."""
+    """The files and options that a broker and its clients need."""
 
     authority_pem: str
     tls: TlsOptions

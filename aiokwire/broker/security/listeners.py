@@ -211,7 +211,7 @@ def check_names(listeners: Iterable[Listener]) -> None:
         raise ConfigurationError("listeners must name at least one listener")
     for name in names:
         if names.count(name) > 1:
-            raise ConfigurationError(f"listeners names {name} twice: give each listener a name of its own")
+            raise ConfigurationError(f"listeners names {name} twice: give each listener its own name")
 
 
 def _parts(text: str) -> list[str]:
@@ -242,7 +242,7 @@ def _protocol(name: str, protocols: Mapping[str, str]) -> str:
 
 
 class ListenerSecurity(NamedTuple):
-    """What the connections of a listener share at run time."""
+    """The state that the connections of a listener share at run time."""
 
     name: str
     tls: ServerTls | None = None

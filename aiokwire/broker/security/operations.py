@@ -18,7 +18,7 @@ CLUSTER_NAME: Final = "kafka-cluster"  # the only resource of type CLUSTER
 
 
 class AclOperation(enum.IntEnum):
-    """What a principal does with a resource (Java: `AclOperation`)."""
+    """An operation of a principal on a resource (Java: `AclOperation`)."""
 
     ANY = 1
     ALL = 2
@@ -38,7 +38,7 @@ class AclOperation(enum.IntEnum):
 
 
 class ResourceType(enum.IntEnum):
-    """What an ACL protects (Java: `ResourceType`)."""
+    """The type of a resource that an ACL protects (Java: `ResourceType`)."""
 
     ANY = 1
     TOPIC = 2
@@ -50,7 +50,7 @@ class ResourceType(enum.IntEnum):
 
 
 class PatternType(enum.IntEnum):
-    """How the name in an ACL or a filter is compared (Java: `PatternType`, KIP-290)."""
+    """The comparison of the name in an ACL or a filter (Java: `PatternType`, KIP-290)."""
 
     ANY = 1
     MATCH = 2

@@ -128,7 +128,7 @@ CounterT = TypeVar("CounterT", bound=Counter)
 
 
 class QuotaMatch(NamedTuple):
-    """What a description asks of one type of an entity: a name, the default (None), or either."""
+    """A filter for one type of an entity: a name, the default (None), or either."""
 
     name: str | None = None
     any_name: bool = False
@@ -280,7 +280,7 @@ def _fault(table: QuotaTable, entity: Entity, changes: Mapping[str, float | None
 
 
 class Usage:
-    """What one request uses."""
+    """The use of quotas by one request."""
 
     __slots__ = ("_seconds", "_since", "request_bytes")
 

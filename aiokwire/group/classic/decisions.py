@@ -1,4 +1,4 @@
-"""What a member of a classic group does next: pure functions. The only module that interprets the
+"""The next step of a member of a classic group: pure functions. The only module that interprets the
 error codes of JoinGroup, SyncGroup, Heartbeat and of members' commits.
 """
 

@@ -1,4 +1,4 @@
-"""What a member that uses the consumer protocol does next: pure functions. The only module that
+"""The next step of a member that uses the consumer protocol: pure functions. The only module that
 interprets the error codes of ConsumerGroupHeartbeat and of such members' commits.
 """
 

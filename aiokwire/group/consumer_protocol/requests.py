@@ -36,7 +36,7 @@ Parts = frozenset[Part]
 
 
 class Description(NamedTuple):
-    """What a member reports about itself to the coordinator."""
+    """The fields that a member reports about itself to the coordinator."""
 
     topics: frozenset[str] = frozenset()
     pattern: str | None = None  # matched by the coordinator, in the syntax of RE2

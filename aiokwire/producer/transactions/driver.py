@@ -454,7 +454,7 @@ class Transactions:
             self._fail_unsent(ended)
 
     def _fail(self, action: ErrorAction, error: KafkaError, consequence: str = "") -> None:
-        """Fail the producer for good."""
+        """Fail the producer permanently."""
         if not self._machine.can(TransactionEvent.FAIL):
             return
         fatal = fatal_error(self._who, action, error, self._config.transaction_timeout, consequence)

@@ -1,4 +1,4 @@
-"""What an error code means for a transaction: one table by API and code; `driver.py` acts on it."""
+"""The meaning of error codes for a transaction: a table by API and code; `driver.py` acts on it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class TransactionState(enum.Enum):
 
 
 class TransactionEvent(enum.Enum):
-    """What happens to a transactional producer."""
+    """The events of a transactional producer."""
 
     INITIALIZE = enum.auto()
     BEGIN = enum.auto()

@@ -245,7 +245,7 @@ class Step:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sink:
-    """Where the rows of a step or source go: a topic, a folder of Parquet files, or the console."""
+    """The target of a step's or source's rows: a topic, a folder of Parquet files, the console."""
 
     name: str
     from_: str

@@ -265,7 +265,7 @@ async def test_denied_requests_are_logged_a_few_times_for_each_principal(caplog:
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 11
     assert lines[0] == r"User:eve\n was denied READ on TOPIC 't\x1b0' from 192.0.2.7: no ACL is about the resource"
-    assert lines[-1] == r"User:eve\n was denied 20 more times within 60 s, not logged one by one"
+    assert lines[-1] == r"User:eve\n was denied 20 more times within 60 s (not logged individually)"
 
 
 async def test_allowed_requests_are_logged_on_demand_with_their_acl(caplog: pytest.LogCaptureFixture) -> None:
