@@ -67,6 +67,11 @@ BANNED = [
     phrase("(?:lies|lie|lay) about", "remain"),
     phrase("(?:stir|stirs|stirred)", "wake, speed up, trigger"),
     phrase("(?:in hand|at hand)", "buffered, available, being processed"),
+    phrase("for good", "permanently; reject, fence"),
+    phrase("how often(?! it was sent)", "the number of calls, the interval"),
+    phrase("(?:line|lines) of the log", "log line"),
+    phrase("(?:became|become) of", "the outcome of, the result of"),
+    phrase("not one by one", "not individually"),
 ]
 
 

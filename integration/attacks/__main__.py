@@ -2,7 +2,7 @@
 
     python -m integration.attacks [V3 V13 ...]
 
-Each attack on the broker has a broker process of its own and another client beside it; attacks on
+Each attack on the broker has its own broker process and another client beside it; attacks on
 clients come from a hostile broker process. Prints a table; the exit status is 1 if a bar is broken.
 """
 
@@ -39,7 +39,7 @@ KNOWN = [*BROKER_ATTACKS, *CLIENT_ATTACKS]
 
 
 def measure(name: str) -> list[Figure]:
-    """Run one attack on an event loop of its own."""
+    """Run one attack on its own event loop."""
     gc.collect()
     attack = BROKER_ATTACKS.get(name)
     if attack is None:

@@ -53,7 +53,7 @@ Attack = Callable[[Target], Awaitable[list[Figure]]]
 
 
 async def run(attack: Attack, settings: dict[str, object], *, secure: bool) -> list[Figure]:
-    """Run one attack against a broker of its own."""
+    """Run one attack against its own broker."""
     defaults = {"num.partitions": "1"} | ({"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512"} if secure else {})
     broker = EmbeddedProcess(settings=defaults | settings, secure=secure)
     broker.start()

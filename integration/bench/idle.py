@@ -70,7 +70,7 @@ async def measure(turns: Turns, seconds: float) -> Cost:
 
 
 def sleeps() -> int:
-    """Return how often threads of this process have slept."""
+    """Return the number of times that threads of this process have slept."""
     return sum(
         int(line.split()[1])
         for status in Path("/proc/self/task").glob("*/status")

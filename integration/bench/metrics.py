@@ -1,7 +1,7 @@
 """`python -m integration.bench.metrics`: what metrics cost `submit` and `getmany`, in one run.
 
-One process, one producer, one consumer, windows of some seconds that take turns: "off", when nobody
-reads the metrics; "on", when another process fetches `/metrics` of Prometheus' collector every
+One process, one producer, one consumer, windows of some seconds that take turns: "off", without a
+reader of the metrics; "on", when another process fetches `/metrics` of Prometheus' collector every
 second; and "uncounted", when the methods that count per batch and request do nothing. Ratios are
 those of windows of the same repetition.
 """

@@ -57,7 +57,7 @@ class _Hole(NamedTuple):
 
 @dataclass(slots=True)
 class _Partition:
-    counts: bytearray = field(default_factory=bytearray)  # how often each number was received
+    counts: bytearray = field(default_factory=bytearray)  # times that each number was received
     member: object = None  # the member that received the last record
     at: Moment = _LONG_AGO  # when it did
     since: float = 0.0  # when this member received its first record

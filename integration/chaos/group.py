@@ -209,7 +209,7 @@ class Group:
 
     @property
     def lost_partitions(self) -> int:
-        """How often a partition was lost instead of revoked."""
+        """The number of times a partition was lost instead of revoked."""
         return sum(member.lost_partitions for member in [*self._gone, *self.members.values()])
 
 

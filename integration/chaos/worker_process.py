@@ -1,6 +1,6 @@
 """One process of a worker under chaos: `python -m integration.chaos.worker_process JOB`.
 
-What becomes of a record is computed from its number, so that every process, and the check, agree.
+The outcome of a record is computed from its number, so that every process, and the check, agree.
 Each event is appended to the process's journal at once, and survives its SIGKILL.
 """
 
@@ -63,7 +63,7 @@ def mixed(number: int) -> int:
 
 
 def is_rejected(number: int) -> bool:
-    """Whether the handler refuses this record for good: one of 1,000."""
+    """Whether the handler always refuses this record: one of 1,000."""
     return mixed(number) % 1000 == 1
 
 

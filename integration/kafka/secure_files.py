@@ -58,7 +58,7 @@ class Certificates:
         self._write("ca.pem", self.authority.certificate_pem)
 
     def copied(self, name: str) -> str:
-        """Return the path of a copy of a file, under a name of its own."""
+        """Return the path of a copy of a file, under its own name."""
         self._copies += 1
         copy = self.home / f"copy-{self._copies}-{name}"
         shutil.copy(self.home / name, copy)

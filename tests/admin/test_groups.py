@@ -130,7 +130,7 @@ async def test_the_error_of_an_invalid_assignment_names_its_member(broker: Broke
 
 
 @pytest.mark.parametrize("old", [True, False], ids=["Dead", "not found"])
-async def test_a_group_that_does_not_exist_is_an_error_of_its_own_result_only(old: bool) -> None:
+async def test_a_group_that_does_not_exist_fails_only_its_own_result(old: bool) -> None:
     async with Broker(topics={"t": 1}) as broker, Admin(broker.bootstrap_servers) as admin:
         await admin.alter_group_offsets("g", {T0: 0})
         if old:  # before 3.8

@@ -84,7 +84,7 @@ async def test_a_stored_user_can_log_in_until_the_credential_is_deleted(broker: 
     assert (await admin.describe_user_scram_credentials())["carol"] == (ScramCredentialInfo(SHA_256, 8192),)
 
 
-async def test_an_unknown_user_is_an_error_of_its_own(admin: Admin) -> None:
+async def test_an_unknown_user_has_its_own_error(admin: Admin) -> None:
     results = await admin.describe_user_scram_credentials(["mallory"])
     assert results.errors["mallory"].code is ErrorCode.RESOURCE_NOT_FOUND
     altered = await admin.alter_user_scram_credentials(

@@ -22,7 +22,7 @@ REBALANCE_MS = 20_000
 
 
 class RawMember:
-    """A member of the classic protocol, on a connection of its own."""
+    """A member of the classic protocol, on its own connection."""
 
     def __init__(self, client: RawClient, group: str = "g", *, instance: str | None = None) -> None:
         self.client = client

@@ -260,7 +260,7 @@ def test_odd_names_are_left_out_and_a_metric_has_one_kind() -> None:
     assert len(sample.labels["ok_name"]) == otlp.MAX_TEXT
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kept_metrics_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = receiver(all={"metrics": "*"})
     one = metrics.instance(bytes(16), CLIENT)
     for number in range(30):

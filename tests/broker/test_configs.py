@@ -70,7 +70,7 @@ def test_the_logs_own_defaults_are_kafkas() -> None:
         ("cleanup.policy", "delete,forget", "one of compact, delete"),
     ],
 )
-def test_a_wrong_value_names_config_value_and_what_is_taken(name: str, text: str, message: str) -> None:
+def test_a_wrong_value_names_config_value_and_valid_values(name: str, text: str, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message) as caught:
         topic_keys()[name].parse(text)
     assert name in str(caught.value)

@@ -50,7 +50,7 @@ async def test_a_topic_that_is_only_a_directory_is_not_emptied_by_its_age() -> N
         assert broker.state.topics.require(NAME).log_config.deletes is False
 
 
-async def test_a_power_failure_leaves_what_was_flushed() -> None:
+async def test_a_power_failure_keeps_flushed_records() -> None:
     storage = MemoryStorage()
     broker = Broker(storage=storage)
     await broker.start()

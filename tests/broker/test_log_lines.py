@@ -118,7 +118,7 @@ async def serve(state: BrokerState, frame: bytearray) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(seed=st.integers(0, 2**32))
-def test_no_line_of_the_log_holds_a_control_character(
+def test_no_log_line_contains_a_control_character(
     state: BrokerState, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "aiokwire")

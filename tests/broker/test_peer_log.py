@@ -50,9 +50,7 @@ async def test_bad_requests_of_a_client_do_not_fill_the_log(caplog: pytest.LogCa
     assert "15 more were closed" in caplog.text
 
 
-async def test_names_in_requests_cannot_forge_a_line_of_the_log(
-    client: RawClient, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_names_in_requests_cannot_forge_a_log_line(client: RawClient, caplog: pytest.LogCaptureFixture) -> None:
     name = "\x1b[31mred\r\nFAKE LOG LINE\x00\u202e"
     client.send(produce_request(name, batch([b"a"]), acks=0), 9)
     assert await client.closed_by_broker()

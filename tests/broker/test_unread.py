@@ -23,7 +23,7 @@ class _Reader:
         self.unread = 0
 
 
-def test_the_room_for_one_answer_shrinks_with_what_is_unread() -> None:
+def test_the_room_for_one_response_shrinks_with_unread_responses() -> None:
     unread = UnreadAnswers(256 * MIB)
     assert unread.room() == 64 * MIB
     rooms = []

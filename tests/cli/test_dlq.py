@@ -206,7 +206,7 @@ def test_dead_letters_are_dropped_up_to_an_offset(run: Run, letters: str) -> Non
         assert run("dlq", "drop", letters, *wrong).exit_code in (1, 2)
 
 
-def test_only_what_is_replayed_is_dropped(run: Run, letters: str, topic: str) -> None:
+def test_only_replayed_letters_are_dropped(run: Run, letters: str, topic: str) -> None:
     group = ("-g", f"g-{topic}")
     assert run("dlq", "drop", letters, "--replayed", *group, "--yes").exit_code == 0
     assert len(values(run, letters)) == 6
@@ -310,7 +310,7 @@ def test_offsets_are_a_range(text: str | None, expected: object) -> None:
 
 
 @pytest.mark.parametrize("text", ["", ":", "a", "1:b", "-1", "1:2:3"])
-def test_what_is_not_a_range_of_offsets_is_refused(text: str) -> None:
+def test_an_invalid_range_of_offsets_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not an offset"):
         parse_offsets(text)
 

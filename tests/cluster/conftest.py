@@ -59,7 +59,7 @@ class ScriptedNode:
         self.port = self._server.sockets[0].getsockname()[1]  # where a test chose port 0, to move the node
 
     def close(self) -> None:
-        """Stop for good."""
+        """Stop, without another start."""
         self.stop()
         self._reserved.release()
 

@@ -30,7 +30,7 @@ def client_of(cluster: Any, **options: Any) -> Client:
     return Client(ClientConfig(**{"bootstrap_servers": cluster.bootstrap, **FAST, **options}))
 
 
-async def test_each_lane_is_a_connection_of_its_own(clusters: Clusters) -> None:
+async def test_each_lane_has_its_own_connection(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         main = await client.connection(1)
         fetch = await client.connection(1, "fetch")

@@ -117,7 +117,7 @@ async def test_the_partitions_of_an_invalid_topic_name_are_refused_at_once() -> 
             await reader.subscribe("a b")
 
 
-async def test_ack_refuses_what_is_not_a_record() -> None:
+async def test_ack_refuses_other_objects_than_records() -> None:
     async with Broker(topics={"t": 1}) as broker:
         given: Any = {"bootstrap_servers": broker.bootstrap_servers, "group_id": "g"}
         async with Consumer("t", **given) as reader:

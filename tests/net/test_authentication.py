@@ -451,7 +451,7 @@ async def test_the_deadline_of_a_held_request_counts_from_its_send(serve: Serve)
         assert connection.closed
 
 
-async def test_closing_during_a_renewal_fails_what_is_held(serve: Serve) -> None:
+async def test_closing_during_a_renewal_fails_held_requests(serve: Serve) -> None:
     peer = Renewing()
     async with serve(peer) as address, secured(address) as connection:
         await peer.asked.wait()

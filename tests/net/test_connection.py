@@ -102,7 +102,7 @@ async def test_dying_in_the_middle_of_a_frame_fails_each_pipelined_request_once(
         assert (await futures[0]).cluster_id == "first"
         errors = await failures(futures[1:])
         assert [type(error) for error in errors] == [ConnectionFailed] * 4
-        assert len(set(map(id, errors))) == 4, "each request has an error of its own"
+        assert len(set(map(id, errors))) == 4, "each request has its own error"
         assert "in the middle of an answer" in str(errors[0])
         assert connection.closed
         with pytest.raises(ConnectionFailed, match="not READY"):
@@ -293,7 +293,7 @@ async def test_a_request_without_an_answer_is_done_at_once(serve: Serve) -> None
         await connection.wait_closed()
 
 
-async def test_what_was_written_goes_out_before_a_clean_close(serve: Serve) -> None:
+async def test_written_bytes_are_sent_before_a_clean_close(serve: Serve) -> None:
     size = 3_000_000
     received = 0
     closed = anyio.Event()

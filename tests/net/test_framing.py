@@ -78,7 +78,7 @@ def test_a_large_frame_takes_memory_when_its_next_bytes_are_read() -> None:
     assert [frame[:6] for frame in frames] == [b"abcd\0\0"]
 
 
-def test_each_frame_is_a_buffer_of_its_own() -> None:
+def test_each_frame_has_its_own_buffer() -> None:
     source, frames = reader()
     source.feed(framed(b"aaaa") + framed(b"bbbb"))
     source.feed(framed(b"cccc"))

@@ -210,7 +210,7 @@ async def test_a_port_that_always_hangs_up_is_not_taken_for_an_old_broker(serve:
         assert connection.closed
 
 
-async def test_the_setup_timeout_names_what_was_waited_for(serve: Serve) -> None:
+async def test_the_setup_timeout_names_the_pending_step(serve: Serve) -> None:
     async def script(talk: Any) -> None:
         await talk.until_closed()
 

@@ -502,7 +502,7 @@ async def test_a_large_answer_is_read_into_a_buffer_of_its_size(serve: Serve, tr
 # --- the end ----------------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_written_goes_out_before_a_clean_close(serve: Serve, trusted: ssl.SSLContext) -> None:
+async def test_written_bytes_are_sent_before_a_clean_close(serve: Serve, trusted: ssl.SSLContext) -> None:
     size = 3_000_000
     received = 0
     closed = anyio.Event()
@@ -576,7 +576,7 @@ async def test_a_peer_that_takes_no_bytes_is_noticed(serve: Serve, trusted: ssl.
         over.set()
 
 
-async def test_abort_drops_what_is_not_written(serve: Serve, trusted: ssl.SSLContext) -> None:
+async def test_abort_drops_unwritten_bytes(serve: Serve, trusted: ssl.SSLContext) -> None:
     over = anyio.Event()
 
     async def script(talk: Any) -> None:

@@ -119,7 +119,7 @@ def workers() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("AnyIO worker")}
 
 
-async def test_small_batches_are_compressed_on_the_loop_and_large_ones_off_it(quick: Quick) -> None:
+async def test_small_batches_are_compressed_on_the_loop_and_large_ones_in_a_thread(quick: Quick) -> None:
     before = workers()
     await bytes_sent(quick, compression_type="lz4", batch_size=10_000)
     assert not workers() - before, "a hop to a thread would cost more than the compression"

@@ -1,4 +1,4 @@
-"""`Producer.metrics()`: what becomes of batches, and the state of the buffer."""
+"""`Producer.metrics()`: the results of batches, and the state of the buffer."""
 
 from __future__ import annotations
 

@@ -33,13 +33,13 @@ JAVA = {
 
 
 @pytest.mark.parametrize(("key", "hash_"), JAVA.items())
-def test_a_key_goes_where_javas_client_sends_it(key: bytes, hash_: int) -> None:
+def test_a_key_gets_the_same_partition_as_from_javas_client(key: bytes, hash_: int) -> None:
     assert murmur2(key) in (hash_, hash_ & 0xFFFFFFFF)
     assert partition_for_key(key, 1000) == (hash_ & 0x7FFFFFFF) % 1000
 
 
 @given(st.binary(max_size=64), st.integers(1, 500))
-def test_a_key_goes_where_kafka_python_sends_it(key: bytes, partitions: int) -> None:
+def test_a_key_gets_the_same_partition_as_from_kafka_python(key: bytes, partitions: int) -> None:
     assert partition_for_key(key, partitions) == (kafka_python_murmur2(key) & 0x7FFFFFFF) % partitions
 
 

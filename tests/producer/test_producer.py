@@ -311,7 +311,7 @@ async def test_a_flush_does_not_wait_out_the_linger(broker: Broker) -> None:
         await producer.flush()
 
 
-async def test_a_flush_ends_at_its_timeout_and_names_what_is_left(quick: Quick) -> None:
+async def test_a_flush_ends_at_its_timeout_and_names_the_remaining_records(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         cluster.node.on_request = never_answer
         async with Producer(cluster.bootstrap_servers, **quick) as producer:
@@ -323,7 +323,7 @@ async def test_a_flush_ends_at_its_timeout_and_names_what_is_left(quick: Quick) 
         assert [record.value for record in left] == [b"x"] * 3
 
 
-async def test_close_delivers_what_was_accepted(broker: Broker) -> None:
+async def test_close_delivers_accepted_records(broker: Broker) -> None:
     producer = Producer(broker.bootstrap_servers, linger_ms=60_000)
     await producer.start()
     deliveries = [await producer.submit("t", b"x") for _ in range(100)]

@@ -1,4 +1,4 @@
-"""`submit` in every way that Python allows: awaited, dropped, in a task of its own, gathered."""
+"""`submit` in every way that Python allows: awaited, dropped, in its own task, gathered."""
 
 # ruff: noqa: TID251
 

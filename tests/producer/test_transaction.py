@@ -538,7 +538,7 @@ def raise_in_block() -> None:
 
 
 @both
-async def test_a_fenced_producer_stops_for_good(transaction_v2: bool, quick: Quick) -> None:
+async def test_a_fenced_producer_stops_and_does_not_recover(transaction_v2: bool, quick: Quick) -> None:
     async with transactional(transaction_v2, **quick) as (cluster, producer):
         cluster.coordinator.codes[END] = [ErrorCode.PRODUCER_FENCED]
         with pytest.raises(FencedError, match="newer producer"):

@@ -58,7 +58,7 @@ CALL = st.sampled_from(list(VALUES)).flatmap(lambda name: st.tuples(st.just(name
 @BOTH
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(calls=st.lists(CALL, max_size=8))
-def test_what_was_written_is_read_again(
+def test_written_data_is_read_back(
     writer: type[PlainWriter], reader: type[PlainReader], calls: list[tuple[str, Any]]
 ) -> None:
     out = writer()
@@ -107,7 +107,7 @@ def test_known_encodings() -> None:
             assert out.getvalue() == expected, name
 
 
-def test_a_large_buffer_is_a_chunk_of_its_own() -> None:
+def test_a_large_buffer_becomes_its_own_chunk() -> None:
     large = bytearray(5000)
     out = PlainWriter(framed=True)
     out.int8(1)

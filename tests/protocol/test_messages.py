@@ -40,7 +40,7 @@ def samples(kind: type[TopLevel], seed: int, count: int) -> list[tuple[int, Mess
 
 
 @every_type
-def test_what_was_written_is_read_again(kind: type[TopLevel]) -> None:
+def test_written_data_is_read_back(kind: type[TopLevel]) -> None:
     for version, message, data in samples(kind, 1, 4):
         again = decode(kind, data, kind.VERSIONS, version)
         assert again == message

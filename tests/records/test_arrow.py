@@ -234,7 +234,7 @@ def _bytes(table: pa.RecordBatch) -> int:
     return sum(len(side) for side in sides if side is not None)
 
 
-def test_filling_stops_at_a_damaged_batch_and_keeps_what_was_before_it() -> None:
+def test_filling_stops_at_a_damaged_batch_and_keeps_earlier_records() -> None:
     good = batch_of(reference.plain_batch(ROWS))
     bad = batch_of(reference.batch(reference.record(ROWS[0], 1000) + b"\xff\xff", ROWS[:1], base_offset=20))
     columns = Columns()

@@ -28,7 +28,7 @@ NOISE = random.Random(3).randbytes(300_000)
 
 
 @given(st.binary(max_size=2000), CODECS, st.integers(1, 60))
-def test_what_was_compressed_comes_back(data: bytes, codec: Compression, times: int) -> None:
+def test_compressed_data_is_decompressed_unchanged(data: bytes, codec: Compression, times: int) -> None:
     assert decompress(codec, compress(codec, memoryview(data * times))) == data * times
 
 

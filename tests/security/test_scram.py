@@ -154,7 +154,7 @@ async def test_a_nonce_that_does_not_extend_the_clients_is_refused(nonce: str) -
 
 
 async def test_a_broker_without_the_password_is_refused() -> None:
-    """It accepts any proof, and signs with a key of its own."""
+    """It accepts any proof, and signs with its own key."""
     one = client("SCRAM-SHA-256")
     first = await one.evaluate_challenge(b"")
     stranger = server("SCRAM-SHA-256", user=scram_credential("SCRAM-SHA-256", Secret("guess")))

@@ -35,7 +35,7 @@ class World:
         return Consumer(TOPIC, bootstrap_servers=BOOTSTRAP, auto_offset_reset="earliest", **options)
 
     async def turns_per_second(self, seconds: float) -> float:
-        """Return how often the loop turns per second."""
+        """Return the turns of the loop per second."""
         before = self.loop.turns
         await anyio.sleep(seconds)
         return (self.loop.turns - before) / seconds

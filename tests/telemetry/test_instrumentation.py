@@ -50,7 +50,7 @@ class Own(Hooks):
         return None
 
 
-def test_hooks_of_the_program_are_kept_and_its_own_tracing_is_not_doubled(tracing: Tracing) -> None:
+def test_hooks_of_the_program_are_kept_and_its_own_tracing_is_not_repeated(tracing: Tracing) -> None:
     own = Own()
     added = traced_hooks(own, tracing)
     assert added.hooks == (own, tracing)  # type: ignore[attr-defined]

@@ -187,7 +187,7 @@ async def test_pushes_resume_after_a_refusal(broker: Broker, code: ErrorCode) ->
     assert refusal.hits == 1
 
 
-async def test_a_refusal_for_good_ends_the_pushes_and_nothing_else(broker: Broker) -> None:
+async def test_a_permanent_refusal_ends_the_pushes_and_nothing_else(broker: Broker) -> None:
     await subscribe(broker)
     refusal = broker.faults.on(ApiKey.PUSH_TELEMETRY, times=None).error(ErrorCode.INVALID_REQUEST)
     async with aiokwire.Admin(broker.bootstrap_servers, enable_metrics_push=True) as admin:

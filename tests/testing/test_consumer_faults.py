@@ -29,7 +29,7 @@ async def test_a_leader_that_moves_is_followed(kafka_broker: Broker, quick: Quic
     assert {entry.node for entry in kafka_broker.journal.of(fetch.FetchRequest)} == {1, 2, 3}
 
 
-async def test_stale_metadata_is_outlived(kafka_broker: Broker, quick: Quick) -> None:
+async def test_stale_metadata_costs_only_time(kafka_broker: Broker, quick: Quick) -> None:
     await fill(kafka_broker, numbers(5))
     async with reader_of(kafka_broker, quick, "one") as reader:
         assert await read(reader, 5) == numbers(5)

@@ -1,4 +1,4 @@
-"""The pytest plugin and its documentation's examples, in a pytest of their own as a user has it."""
+"""The pytest plugin and its documentation's examples, in a separate pytest as a user has it."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ async def test_a_hint_about_the_leader_is_followed_without_asking_for_metadata(
     assert values(kafka_broker) == [b"a", b"b"]
 
 
-async def test_stale_metadata_is_outlived(kafka_broker: Broker, quick: Quick) -> None:
+async def test_stale_metadata_costs_only_time(kafka_broker: Broker, quick: Quick) -> None:
     async with writer(kafka_broker, quick) as producer:
         await producer.send("one", b"a")
         kafka_broker.faults.freeze_metadata()
@@ -259,7 +259,7 @@ async def test_26_a_flush_does_not_wait_out_the_linger(kafka_broker: Broker, qui
         assert delivery.done()
 
 
-async def test_26_a_close_past_its_timeout_reports_what_is_left_and_sending_then_fails(
+async def test_26_a_close_past_its_timeout_reports_the_rest_and_sending_then_fails(
     kafka_broker: Broker, quick: Quick
 ) -> None:
     held = kafka_broker.faults.on(ApiKey.PRODUCE, times=None).hold()

@@ -99,7 +99,7 @@ async def test_30_a_producer_fenced_at_its_start_stops_at_once(kafka_broker: Bro
     assert await producer.close() == []
 
 
-async def test_30_who_is_fenced_within_a_transaction_stops_at_once(kafka_broker: Broker, quick: Quick) -> None:
+async def test_30_a_producer_fenced_within_a_transaction_stops_at_once(kafka_broker: Broker, quick: Quick) -> None:
     async with writer(kafka_broker, quick) as old, writer(kafka_broker, quick) as new:
         with anyio.fail_after(5), pytest.raises(FencedError):
             await one_transaction(old, b"old", 1)

@@ -1,4 +1,4 @@
-"""`WorkerTest` runs a worker in virtual time, and shows what became of each record."""
+"""`WorkerTest` runs a worker in virtual time, and shows the outcome of each record."""
 
 from __future__ import annotations
 

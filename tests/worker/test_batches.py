@@ -76,7 +76,7 @@ async def test_a_batch_that_is_not_full_waits_no_longer_than_max_wait(kafka_brok
     assert [value for call in calls.calls for value in call] == ["0", "1", "2", "3"]
 
 
-async def test_without_max_wait_a_batch_is_what_is_there(kafka_broker: Broker) -> None:
+async def test_without_max_wait_a_batch_has_the_available_records(kafka_broker: Broker) -> None:
     await fill(kafka_broker, ":0", ":1")
     calls = Calls()
     async with with_calls(kafka_broker, calls, max_records=100, max_wait=0):
@@ -220,7 +220,7 @@ async def test_a_batch_that_fails_is_retried_as_a_whole_and_its_keys_wait(kafka_
     assert calls.attempts == [1, 2, 1, 2]
 
 
-async def test_each_record_of_a_batch_that_failed_for_good_is_a_dead_letter(kafka_broker: Broker) -> None:
+async def test_each_record_of_a_batch_that_failed_its_last_attempt_is_a_dead_letter(kafka_broker: Broker) -> None:
     await fill(kafka_broker, "a:0", "b:1", "c:2", "a:3")
     calls = Calls()
     calls.errors = [ValueError("down")] * 3
@@ -392,7 +392,7 @@ async def test_what_a_batch_sends_and_its_offsets_are_one_transaction(kafka_brok
     assert await visible(kafka_broker, "invoices") == ["0", "2", "1"]
 
 
-async def test_at_most_once_handles_what_was_committed_before_it_stops(kafka_broker: Broker) -> None:
+async def test_at_most_once_handles_committed_records_before_it_stops(kafka_broker: Broker) -> None:
     await fill(kafka_broker, "a:0", "b:1", "a:2", "c:3")
     calls = Calls()
     calls.gate = anyio.Event()

@@ -192,7 +192,7 @@ def test_the_origin_of_a_retried_record_is_in_its_headers() -> None:
     replayed = Record("orders", 1, 77, 5000, headers=headers)
     retried = Record("billing.orders.retry.5s", 0, 8, 5000, headers=[*headers, (LetterHeader.NOT_BEFORE, b"6000")])
     assert origin_of(RECORD) == Origin("orders", 3, 42, 1000)
-    assert origin_of(replayed) == Origin("orders", 1, 77, 5000), "a replayed record has a place of its own"
+    assert origin_of(replayed) == Origin("orders", 1, 77, 5000), "a replayed record has its own place"
     assert origin_of(retried) == Origin("orders", 3, 42, 1000)
 
 

@@ -154,7 +154,7 @@ def test_a_value_of_another_type_is_refused_with_its_place(annotation: Any, valu
     assert message in str(failure.value)
 
 
-def test_what_is_not_json_is_refused() -> None:
+def test_invalid_json_is_refused() -> None:
     decoder = decoder_of(Any)
     assert decoder is not None
     for data in (b"", b"{", b"NaN", b"\xff"):

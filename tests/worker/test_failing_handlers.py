@@ -122,7 +122,7 @@ async def test_a_policy_may_stop_the_worker_with_the_record_uncommitted(kafka_br
 
 
 @pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, type("Abort", (BaseException,), {})])
-async def test_what_is_not_an_exception_stops_the_worker(kafka_broker: Broker, kind: type[BaseException]) -> None:
+async def test_a_base_exception_stops_the_worker(kafka_broker: Broker, kind: type[BaseException]) -> None:
     await fill(kafka_broker, "a:1", "b:2")
     handled = Handled()
     handled.fail("1", kind("now"))
@@ -298,7 +298,7 @@ async def test_a_forbidden_group_stops_the_worker(kafka_broker: Broker) -> None:
         await worker.close()
 
 
-async def test_each_outcome_is_one_line_of_the_log(kafka_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_outcome_is_logged_in_one_line(kafka_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "aiokwire.worker")
     await fill(kafka_broker, "a:1", "b:2")
     handled = Handled()

@@ -259,7 +259,7 @@ def test_a_bound_out_of_range_is_refused(options: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("topics", ["", "a b", [], ["orders", 5], 5, re.compile(rb"x")])
-def test_what_is_not_a_topic_is_refused(topics: Any) -> None:
+def test_an_invalid_topic_is_refused(topics: Any) -> None:
     async def paid(order: Order) -> None: ...
 
     with pytest.raises(ConfigurationError, match=r"handler paid: (name at least one topic|.* is not a topic)"):

@@ -1,4 +1,4 @@
-"""A worker as a process: signals stop it in order, its exit code shows how it ended."""
+"""A worker as a process: signals stop it gracefully, its exit code shows how it ended."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_a_limit_out_of_its_range_is_refused(options: dict[str, Any]) -> None:
         RateLimit(**options)
 
 
-def test_what_is_not_a_limit_is_refused() -> None:
+def test_an_invalid_limit_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="rate_limit must be a RateLimit, not 100"):
         Worker("localhost:9", group_id="g", rate_limit=100)  # type: ignore[arg-type]
     worker = Worker("localhost:9", group_id="g")

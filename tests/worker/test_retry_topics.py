@@ -371,7 +371,7 @@ async def test_waiting_records_survive_rebalances(kafka_broker: Broker, options:
     assert values(kafka_broker, "orders.dlq") == []
 
 
-async def test_retry_topics_count_among_the_outcomes_and_are_one_line_of_the_log(
+async def test_retry_topics_count_among_the_outcomes_and_are_logged_in_one_line(
     kafka_broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "aiokwire.worker")

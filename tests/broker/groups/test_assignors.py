@@ -65,7 +65,7 @@ def sticky(members_count: int, lost: int) -> tuple[dict[str, Parts], dict[str, P
     return before, assign_uniform(row[lost:], {T: 24}, before)
 
 
-def test_uniform_moves_only_what_was_lost() -> None:
+def test_uniform_moves_only_lost_partitions() -> None:
     before, after = sticky(6, 1)
     for member_id, parts in after.items():
         assert before[member_id] <= parts

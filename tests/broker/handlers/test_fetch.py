@@ -246,7 +246,7 @@ async def test_a_session_waits_for_what_it_knows(broker: Broker, client: RawClie
     await producer.close()
 
 
-async def test_what_comes_before_the_wait_began_ends_it(broker: Broker, client: RawClient) -> None:
+async def test_records_that_arrive_before_the_wait_end_it(broker: Broker, client: RawClient) -> None:
     """A fetch that finds nothing is waited for by a task that runs a turn later; an append in
     between was overlooked until max_wait_ms ended."""
     await produce_one(client, "t", batch([b"before"]))

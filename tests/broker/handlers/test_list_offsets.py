@@ -106,7 +106,7 @@ async def test_the_end_of_an_epoch_is_returned(client: RawClient, version: int) 
 
 
 @pytest.mark.parametrize("version", range(6))
-async def test_idempotent_producers_get_an_id_of_their_own_each_time(client: RawClient, version: int) -> None:
+async def test_each_idempotent_producer_gets_its_own_id(client: RawClient, version: int) -> None:
     request = init_producer_id.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
     first, second = await client.ask(request, version), await client.ask(request, version)
     assert (first.error_code, first.producer_epoch) == (0, 0)

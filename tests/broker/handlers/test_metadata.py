@@ -198,5 +198,5 @@ async def test_topics_that_do_not_exist_are_named_by_their_codes(client: RawClie
     ]
 
 
-def test_every_api_has_a_name_of_its_own() -> None:
+def test_every_api_has_its_own_name() -> None:
     assert len({ApiKey(key).name for key in APIS}) == len(APIS)

@@ -27,7 +27,7 @@ BOTH = pytest.mark.parametrize("newer", [False, True], ids=["older", "newer"])
 
 
 @BOTH
-async def test_what_is_committed_is_read_and_what_is_aborted_is_not(
+async def test_committed_records_are_read_and_aborted_ones_are_not(
     broker: Broker, client: RawClient, newer: bool
 ) -> None:
     producer = RawProducer(client, newer=newer)
@@ -68,7 +68,7 @@ async def test_an_open_transaction_holds_readers_of_committed_records_back(clien
 
 
 @pytest.mark.parametrize("commit", [True, False])
-async def test_the_end_of_a_transaction_wakes_who_waits_for_it(broker: Broker, client: RawClient, commit: bool) -> None:
+async def test_the_end_of_a_transaction_wakes_its_waiters(broker: Broker, client: RawClient, commit: bool) -> None:
     producer = RawProducer(client)
     await producer.init()
     await producer.send("t", b"a")

@@ -55,7 +55,7 @@ def test_a_wrong_crc_is_logged_with_the_offsets_that_are_lost(
     )
 
 
-def test_a_file_that_is_shorter_than_what_was_acknowledged_is_logged(
+def test_a_file_that_lacks_acknowledged_records_is_logged(
     open_manager: OpenManager, make_batch: MakeBatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = _killed(open_manager, make_batch)

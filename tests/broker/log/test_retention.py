@@ -68,7 +68,7 @@ def test_the_log_is_never_cut_below_its_size_limit(open_log: OpenLog, make_batch
     assert log.size == 4 * size
 
 
-def test_a_compacted_log_only_forgets_what_is_below_its_start(open_log: OpenLog, make_batch: MakeBatch) -> None:
+def test_a_compacted_log_only_drops_records_below_its_start(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log()
     log.config = LogConfig(cleanup_policy="compact", retention_ms=1, retention_bytes=1)
     fill(log, make_batch, 5)

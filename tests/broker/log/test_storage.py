@@ -143,7 +143,7 @@ def test_a_short_write_on_a_real_disk_is_cut_off(tmp_path: Path) -> None:
     storage.unlock()
 
 
-def test_a_crash_keeps_what_was_flushed() -> None:
+def test_a_crash_keeps_flushed_records() -> None:
     for seed in range(50):
         storage = MemoryStorage()
         file = storage.open("a.log")

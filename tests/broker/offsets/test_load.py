@@ -58,7 +58,7 @@ async def test_commits_that_later_ones_replaced_are_not_decoded_at_a_start() -> 
 
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5), st.integers(0, 2**31 - 1), st.text(max_size=3))))
-def test_decoded_in_bulk_an_offset_is_what_was_committed(commits: list[tuple[str, str, int, str]]) -> None:
+def test_offsets_decoded_in_bulk_equal_the_committed_ones(commits: list[tuple[str, str, int, str]]) -> None:
     expected = [
         (group, TopicPartition(topic, partition), CommittedOffset(index, 4, metadata, NOW, index))
         for index, (group, topic, partition, metadata) in enumerate(commits)

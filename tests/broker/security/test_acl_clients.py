@@ -46,7 +46,7 @@ async def alice() -> AsyncIterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_a_limited_user_writes_and_reads_what_is_allowed(alice: dict[str, Any], protocol: str) -> None:
+async def test_a_limited_user_writes_and_reads_allowed_topics(alice: dict[str, Any], protocol: str) -> None:
     async with Producer(**alice) as producer:  # idempotent: the right to write to any topic is enough
         await producer.send("orders", b"one")
     async with Producer(**alice, transactional_id="x") as producer, producer.transaction():

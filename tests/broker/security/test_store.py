@@ -175,7 +175,7 @@ async def test_changes_at_the_same_time_all_take_effect(state: BrokerState) -> N
     assert len(state.security.section("acls")) == len(names)
 
 
-async def test_clients_get_the_error_of_the_disk_and_the_log_names_what_is_in_force(
+async def test_clients_get_the_error_of_the_disk_and_the_log_names_the_rules_in_force(
     state: BrokerState, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk.is_full(True)

@@ -54,7 +54,7 @@ def connections(broker: Broker) -> list[ServerConnection]:
 
 
 async def logged(caplog: pytest.LogCaptureFixture, text: str) -> None:
-    """Wait for a line of the log."""
+    """Wait for a log line."""
     with anyio.fail_after(PATIENCE):
         while text not in caplog.text:
             await anyio.lowlevel.checkpoint()

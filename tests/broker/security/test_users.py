@@ -54,7 +54,7 @@ async def described(client: RawClient, *names: str) -> dict[str, tuple[int, list
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
-async def test_a_user_whom_a_client_creates_may_log_in_until_deleted(mechanism: str) -> None:
+async def test_a_user_created_by_a_client_may_log_in_until_deleted(mechanism: str) -> None:
     async with new_broker() as broker:
         admin = await RawClient.connect(broker, listener="PLAINTEXT")
         assert await change(admin, [upsertion()]) == {"carol": (0, None)}
@@ -80,7 +80,7 @@ async def test_users_are_described_without_their_keys() -> None:
         await client.close()
 
 
-async def test_each_user_has_an_error_of_its_own() -> None:
+async def test_each_user_has_its_own_error() -> None:
     async with new_broker(users={}) as broker:
         client = await RawClient.connect(broker, listener="PLAINTEXT")
         upsertions = [

@@ -24,7 +24,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-def test_a_progress_line_shows_what_is_known() -> None:
+def test_a_progress_line_shows_the_known_figures() -> None:
     assert line("archive", 12.3, 400_000, 1_000_000, "second round") == (
         "archive: 40%, 400,000 of 1,000,000, 12 s, second round"
     )
