@@ -132,10 +132,10 @@ build/docs-npm/fetched.stamp: tools/site/scripts.sh | $(DOCS)/docs.stamp
 	@touch $@
 
 docs: $(DOCS)/docs.stamp build/docs-npm/fetched.stamp ## build the documentation into build/site; a link without a target fails
-	$(MKDOCS) build -q --strict -f tools/site/mkdocs.yml
+	$(MKDOCS) build --strict -f tools/site/mkdocs.yml
 
 docs-serve: $(DOCS)/docs.stamp build/docs-npm/fetched.stamp ## serve the documentation on 127.0.0.1:8000, built again after each change
-	$(MKDOCS) serve -q -a 127.0.0.1:8000 -f tools/site/mkdocs.yml
+	$(MKDOCS) serve -a 127.0.0.1:8000 -f tools/site/mkdocs.yml
 
 check-generated: $(VENV)/dev.stamp ## fail if the committed messages differ from Kafka's definitions
 	$(BIN)/python -m tools.protocol_generator --check

@@ -24,7 +24,8 @@ SCRIPTS = ROOT / "build" / "docs-npm"
 _LINK = re.compile(r"(?<=\]\()(?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?(?=\))")
 # What a browser fetches while it shows a page.
 _FETCHED = re.compile(
-    r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//[^>]*>|<link\b[^>]*\bhref="(?:https?:)?//[^>]*>"""
+    r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//[^>]*>"""
+    r"""|<link\b(?=[^>]*\brel="(?:stylesheet|icon|preload|preconnect)")[^>]*\bhref="(?:https?:)?//[^>]*>"""
 )
 # Pages that a search lists first if they match: they explain a name, others use it.
 _BOOST = {"options.md": 8, "errors.md": 4, "glossary.md": 2}
