@@ -143,8 +143,8 @@ class Hooks:
         """A whole batch was delivered to the application, or is by the call that is just returning.
 
         `base_offset` is its first wanted offset, `count` its number of records, `size` its bytes as
-        fetched. A batch that a seek or a rebalance cut off is not reported; one of many thousand
-        records is reported in several parts.
+        fetched. A batch that a seek or a rebalance ended early is not reported; one of many
+        thousand records is reported in several parts.
         """
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.error_codes_page` writes docs/reference/error_codes.md; part of `make generate`."""
+"""Writes docs/reference/error_codes.md: `python -m tests.error_codes_page`, in `make generate`."""
 
 from __future__ import annotations
 

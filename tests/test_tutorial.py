@@ -1,4 +1,4 @@
-"""The service of the tutorial works: its tests pass, its processes serve, stop in order, and resume."""
+"""The tutorial's service works: tests pass, processes serve, stop gracefully, and resume."""
 
 from __future__ import annotations
 

@@ -401,10 +401,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         elif self._in_frame_since == math.inf or self._in_frame_since < self.last_used:
             self._in_frame_since = now
         elif now - self._in_frame_since > FRAME_SECONDS + self._reader.frame_size / LEAST_RATE:
-            self._fail(
-                f"incomplete request of {self._reader.frame_size or 'unknown'} bytes after "
-                f"{now - self._in_frame_since:.0f} s"
-            )
+            size = f" of {self._reader.frame_size} bytes" if self._reader.frame_size else ""
+            self._fail(f"a request{size} is not complete after {now - self._in_frame_since:.0f} s")
 
     def abort_unread(self, held: int, limit: int) -> None:
         """Drop the connection, because all slow readers together hold `held` bytes."""

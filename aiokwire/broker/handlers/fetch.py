@@ -11,7 +11,7 @@ Version notes:
 - v13: topics by id; v18: high watermark of followers, which do not exist here
 
 The first batch is returned whole even if it exceeds the limits, so that a consumer always makes
-progress; otherwise the limits are hard. A batch may be cut off at a limit.
+progress; otherwise the limits are hard. A batch may be truncated at a limit.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _read(row: FetchRow, partition: Partition, call: Call, limits: _Limits, *, c
 
 def _in_old_format(records: bytes, version: int) -> bytes:
     batches = scan_batches(records)
-    # A batch that was cut off cannot be converted; the client fetches it again.
+    # A truncated batch cannot be converted; the client fetches it again.
     whole = memoryview(records)[: batches[-1].position + batches[-1].size] if batches else b""
     return convert(whole, 0 if version < 2 else 1)
 

@@ -76,7 +76,7 @@ class StoredBatch(NamedTuple):
 def walk(file: StoredFile, position: int, end: int, *, verify: bool = False) -> Iterator[StoredBatch]:
     """Yield the batches from `position`, the start of a batch, up to `end`.
 
-    Stops before the first that is cut off or invalid or, with `verify`, has a wrong CRC.
+    Stops before the first that is truncated or invalid or, with `verify`, has a wrong CRC.
     """
     window, window_start, window_size = b"", position, SCAN_WINDOW if verify else LOOKUP_WINDOW
     while end - position >= HEADER_SIZE:
@@ -118,11 +118,11 @@ def diagnose(file: StoredFile, position: int, end: int, expected: int) -> Damage
     if not any(head):
         return Damage(f"there are zeros at byte {position} where a batch should begin", False, expected)
     if len(head) < HEADER_SIZE:
-        return Damage(f"the batch at byte {position} is cut off", True, expected)
+        return Damage(f"the batch at byte {position} is truncated", True, expected)
     fields = HEADER.unpack(head)
     base, size, magic = fields[0], fields[1] + FRAME, fields[3]
     if magic == 2 and base == expected and position + size > end:
-        return Damage(f"the batch at byte {position} is cut off", True, expected)
+        return Damage(f"the batch at byte {position} is truncated", True, expected)
     following = next(walk(file, position, end), None)
     if following is None:
         return Damage(f"the bytes at {position} are not a batch", False, expected)
@@ -188,7 +188,7 @@ def _varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
 def unsigned_varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
     """Return a number and the position after it.
 
-    Raises: IndexError: it is cut off.
+    Raises: IndexError: it is truncated.
     """
     value = shift = 0
     while True:

@@ -245,7 +245,7 @@ class PartitionLog:
         """Return batches from the one with `offset` on, at most `max_bytes`, of one segment.
 
         With `min_one` the first batch is whole even if it is larger. All records are below `upto`
-        (the last stable offset for read_committed). The last batch may be cut off, as in Kafka.
+        (the last stable offset for read_committed). The last batch may be truncated, as in Kafka.
 
         Raises: OffsetOutOfRange: the log does not have the offset. StorageError.
         """

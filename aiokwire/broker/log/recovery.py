@@ -27,7 +27,7 @@ _LEFTOVERS = (DELETED, ".cleaned", ".tmp")
 
 
 class Cut(NamedTuple):
-    """The part of a log that recovery cut off."""
+    """The part of a log that recovery truncated."""
 
     offset: int  # of the first lost record, now the end of the log
     known_end: int  # the log reached at least to here
@@ -123,7 +123,7 @@ def _first_suspect(segments: list[Segment], names: Set[str], *, clean: bool, rec
 def _recover(
     segments: list[Segment], index: int, epochs: LeaderEpochs, interval: int, recovery_point: int
 ) -> tuple[int, Cut | None]:
-    """Check segments from `index`, cut off damage; return the first checked base, and the cut."""
+    """Check segments from `index`, truncate damage; return the first checked base, and the cut."""
     first = end = segments[index].base_offset
     cut = None
     epochs.truncate_from_end(first)
@@ -167,7 +167,7 @@ def _whole_cut(cut: Cut | None, end: int, known_end: int) -> Cut | None:
 
 
 def log_cut(topic: str, partition: int, cut: Cut) -> None:
-    """Log what recovery cut off, in one line."""
+    """Log the truncation of a recovery, in one line."""
     if cut.is_torn:
         logger.info(
             "%s[%d]: %s; truncated the %d bytes of an unfinished append. The log ends at offset %d",

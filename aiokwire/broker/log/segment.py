@@ -26,7 +26,7 @@ MAX_RELATIVE_OFFSET = 2**31 - 1  # the greatest in an index entry
 
 
 class ReadResult(NamedTuple):
-    """Batches back to back, the last one possibly cut off.
+    """Batches back to back, the last one possibly truncated.
 
     Every offset in `data` is below `upper_bound`.
     """

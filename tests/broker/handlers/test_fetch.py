@@ -98,7 +98,7 @@ async def test_the_first_batch_comes_whole_and_limits_are_hard_after_it(client: 
     request.topics[0].partitions[1].partition_max_bytes = 1 << 20
     response = await client.ask(request, 12)
     sizes = [len(one.records or b"") for one in response.responses[0].partitions]
-    assert sizes == [1200, 1300], "the last batch is cut off at the limit"
+    assert sizes == [1200, 1300], "the last batch is truncated at the limit"
 
 
 async def test_partitions_are_served_in_the_order_of_the_request(client: RawClient) -> None:

@@ -285,7 +285,7 @@ class Model:
 
     def truncate(self) -> None:
         self.log.truncate_to(self.rng.randint(self.start, self.log.end_offset))
-        # the batch that is cut off may have begun below the log's start
+        # the truncated batch may have begun below the log's start
         self.start = min(self.start, self.log.end_offset)
         del self.values[self.log.end_offset - self.start :]
         self.flushed = min(self.flushed, self.log.end_offset)
