@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "telemetry": {"consumer", "producer", "worker"},
     "web": {"consumer", "producer"},
     "outbox": {"cluster", "producer"},
+    "compat": {"admin", "cluster", "consumer", "group", "producer", "protocol", "records"},
     "worker": {"admin", "cluster", "consumer", "group", "producer", "records", "security", "transforming"},
     "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records", "security"},
     "testing": {"broker", "consumer", "producer", "protocol", "records", "security", "worker"},

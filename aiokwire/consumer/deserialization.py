@@ -41,8 +41,8 @@ class DeserializationError(KafkaError):
         self.offset = record.offset
 
 
-# Returns the deserialized object, or an awaitable of it. With an attribute `receives_null` that is true it is also called
-# with None.
+# Returns the deserialized object, or an awaitable of it. With a true attribute `receives_null` it is also called with
+# None.
 Deserializer = Callable[[bytes], Awaitable[T] | T]
 AnyRecord = Record | DeserializedRecord[Any, Any]
 # Receives the raw record and the error; returns the record to deliver instead, or None to skip it.

@@ -1,0 +1,1 @@
+"""What group members exchange, and the assignors."""

@@ -1,0 +1,1 @@
+"""Assignors with aiokafka's interface. The strategies are ours, which agree with Java's."""

@@ -1,0 +1,5 @@
+"""`AIOKafkaProducer`."""
+
+from aiokwire.compat.aiokafka.producer.producer import AIOKafkaProducer
+
+__all__ = ["AIOKafkaProducer"]
