@@ -92,6 +92,8 @@ PRINTED = {
     ),
     "outbox.md": ((r"balance 5 32\nbalance 12 32\n",),),
     "security.md": ((r"stored at 0", r"topic 'salaries': TOPIC_AUTHORIZATION_FAILED"),),
+    "aiokafka.md": ((r"stored at 0\n\[b'paid', b'sent'\]\ncommitted 2",),) * 2,
+    "confluent-kafka.md": ((r"stored at 0\nstored at 1\nb'42' b'paid'\nb'42' b'sent'",),) * 2,
     "index.md": ((r"stored at orders 0\nbilled b'alice' b'book'",),),
     "errors.md": ((r"stage: metadata\ncause: UNKNOWN_TOPIC_OR_PARTITION",),),
     "01-install.md": ((r"aiokwire \d+\.\d+",),),

@@ -40,11 +40,13 @@ MAY_IMPORT = {
     "worker": {"admin", "cluster", "consumer", "group", "producer", "records", "security", "transforming"},
     "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records", "security"},
     "testing": {"broker", "consumer", "producer", "protocol", "records", "security", "worker"},
+    "migration": set(),
     "cli": {
         "admin",
         "broker",
         "cluster",
         "consumer",
+        "migration",
         "net",
         "outbox",
         "producer",

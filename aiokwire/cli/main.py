@@ -30,6 +30,7 @@ VERBS = {
     "doctor": ("aiokwire.cli.doctor", "Find out why a client cannot connect."),
     "bench": ("aiokwire.cli.bench", "Measure throughput, CPU and latency against a broker."),
     "demo": ("aiokwire.cli.demo", "Stream real flights through a broker that is killed halfway."),
+    "migrate": ("aiokwire.cli.migrate", "Rewrite programs that use aiokafka to aiokwire."),
     "spark": ("aiokwire.cli.spark", "Archive, replay, audit and query topics on Spark."),
 }
 
