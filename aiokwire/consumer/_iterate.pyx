@@ -10,6 +10,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport INT64_MAX, int64_t
 
+from aiokwire._returning cimport NEEDS_STOP, finish_with
 from aiokwire.records._batch cimport RecordBatch
 
 cdef extern from "Python.h":
@@ -22,8 +23,11 @@ cdef extern from "Python.h":
     ctypedef struct PyAsyncMethods:
         sendfunc am_send
 
+    ctypedef PyObject* (*nextfunc)(PyObject*) except? NULL
+
     ctypedef struct SendingType "PyTypeObject":
         PyAsyncMethods* tp_as_async
+        nextfunc tp_iternext
 
 # Records between two readings of the clock, records and bytes between two turns of the event loop, and the longest
 # time in seconds for which a reader occupies the loop. The socket is read in those turns: no more than a socket buffer
@@ -239,8 +243,13 @@ cdef class Turn:
         return self._feed.take()
 
 
-# Returned through the type's send slot, a record costs no StopIteration. For interpreters that do not use the slot,
-# `__next__` does the same.
+# The slots that `await` uses return the same as `__next__` for less: see _returning.pxd.
+
+cdef PyObject* _next_turn(PyObject* turn) except? NULL:
+    record = (<Turn>turn).take()
+    return finish_with(<PyObject*>record)
+
+
 cdef PySendResult _send_turn(PyObject* turn, PyObject* arg, PyObject** result) except PYGEN_ERROR:
     record = (<Turn>turn).take()
     Py_INCREF(record)
@@ -249,6 +258,8 @@ cdef PySendResult _send_turn(PyObject* turn, PyObject* arg, PyObject** result) e
 
 
 (<SendingType*>Turn).tp_as_async.am_send = _send_turn
+if NEEDS_STOP:
+    (<SendingType*>Turn).tp_iternext = _next_turn
 
 
 @cython.final

@@ -740,4 +740,5 @@ def _after_fork():
         accumulator.close("this producer was created before a fork: create one in the child process")
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

@@ -20,6 +20,12 @@ from aiokwire.records._varint cimport load_int32
 from typing import NamedTuple
 
 cdef extern from *:
+    """
+    #ifdef _MSC_VER
+        #include <intrin.h>
+        #define __builtin_popcount(x) ((int)__popcnt(x))
+    #endif
+    """
     int __builtin_popcount(unsigned int) noexcept nogil
 
 cdef enum:
