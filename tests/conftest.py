@@ -1,12 +1,15 @@
 """The rules of the suite: every async test runs on asyncio's loop and on uvloop.
 
-A test fails if it blocks the loop or leaks a task.
+A test fails if it blocks the loop or leaks a task. With AIOKWIRE_EAGER_TASKS=1 the loops start
+tasks eagerly (CPython 3.12 and later).
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
@@ -28,7 +31,17 @@ def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Return the loops on which every async test runs."""
-    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+    loops: dict[str, Callable[[], asyncio.AbstractEventLoop]]
+    loops = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+    if os.environ.get("AIOKWIRE_EAGER_TASKS"):
+        return {f"{name}-eager": functools.partial(_eager, new_loop) for name, new_loop in loops.items()}
+    return loops
+
+
+def _eager(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> asyncio.AbstractEventLoop:
+    loop = new_loop()
+    loop.set_task_factory(asyncio.eager_task_factory)  # type: ignore[attr-defined, unused-ignore]
+    return loop
 
 
 @pytest_asyncio.fixture

@@ -14,6 +14,7 @@ from typing import Any
 
 from aiokwire.errors import InvalidArgument, KafkaError
 from aiokwire.hooks import Hooks
+from aiokwire.parameters import parameters_of
 from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.types import Headers
@@ -124,7 +125,7 @@ def _with_context(serializer: Serializer[Any] | None) -> _Full | None:
     if serializer is None:
         return None
     try:
-        parameters = inspect.signature(serializer).parameters.values()
+        parameters = parameters_of(serializer).values()
     except (TypeError, ValueError):  # a builtin without a signature
         parameters = ()  # type: ignore[assignment]  # none is known
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

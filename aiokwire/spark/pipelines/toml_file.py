@@ -11,7 +11,6 @@ Used by `pipeline.run` and the command. `declaration` validates the values.
 from __future__ import annotations
 
 import difflib
-import inspect
 import os
 import pathlib
 import re
@@ -21,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from aiokwire.errors import ConfigurationError
+from aiokwire.parameters import parameters_of
 from aiokwire.spark.pipelines.declaration import Pipeline, Sink, Source, Step, Trigger
 
 _PROVIDERS: Final = ("env", "file", "dir", "directory")
@@ -218,7 +218,7 @@ def _from_python(path: pathlib.Path, parameters: dict[str, str]) -> Pipeline:
 
 
 def _call(function: Callable[..., Any], given: Mapping[str, str]) -> Any:
-    known = inspect.signature(function).parameters
+    known = parameters_of(function)
     for name in given:
         if name not in known:
             raise ConfigurationError(_no_parameter(name, known))
