@@ -1,7 +1,8 @@
-"""Tables for terminals; tab-separated lines and JSON for programs."""
+"""Tables for terminals, by rich if it is installed; tab-separated lines and JSON for programs."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from collections.abc import Collection, Iterable, Sequence
@@ -19,17 +20,25 @@ def print_json(value: object) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; without a terminal, tab-separated lines after a line with the columns' names.
+    """Print a table; without a terminal or rich, tab-separated lines, the columns' names first.
 
     Those have numbers without separators, and no title. Control characters are escaped: names,
     client ids and config values are not trusted.
     """
     rows = [list(row) for row in rows]
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and _has_rich():
         print_report(title, columns, rows)
-        return
+    else:
+        _print_lines(columns, rows)
+
+
+def _print_lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for cells in (columns, *rows):
         print(*map(printable, cells), sep="\t")
+
+
+def _has_rich() -> bool:
+    return importlib.util.find_spec("rich") is not None
 
 
 def print_errors(errors: Collection[Exception]) -> int:
@@ -42,8 +51,11 @@ def print_errors(errors: Collection[Exception]) -> int:
 def print_report(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a drawn table; without a terminal, nothing is truncated or wrapped.
 
-    Columns of numbers are aligned right.
+    Columns of numbers are aligned right. Without rich, print tab-separated lines.
     """
+    if not _has_rich():
+        _print_lines(columns, rows)
+        return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

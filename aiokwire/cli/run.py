@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
 import click
-import uvloop
 
 from aiokwire.cli.connection import default_options, overriding_options, settings_options
 from aiokwire.cli.health_server import serve_health
 from aiokwire.cli.options import consumer_options
 from aiokwire.cli.reloading import FileWatch
+from aiokwire.cli.running import new_event_loop
 from aiokwire.cli.standard import stdin_closed
 from aiokwire.cli.supervising import Supervisor
 from aiokwire.errors import KafkaError
@@ -140,7 +140,7 @@ async def _run(worker: Worker, *, exit_with_stdin: bool) -> None:
 def _exit_with_status_of(main: Any) -> NoReturn:
     """Run a coroutine function that handles SIGINT and SIGTERM itself; exit with its status."""
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             sys.exit(runner.run(main()))
     except BaseExceptionGroup as group:
         known, rest = group.split(KafkaError)

@@ -1,4 +1,4 @@
-"""Runs a verb: on uvloop, cancelled cleanly by Ctrl-C or SIGTERM, with errors in one line."""
+"""Runs a verb: on uvloop if it is installed, cancelled cleanly by Ctrl-C or SIGTERM, with errors in one line."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-import uvloop
-
 from aiokwire.cli.standard import STDOUT, discard_stdout
 from aiokwire.errors import KafkaError
 
@@ -18,6 +16,15 @@ TERMINATED = 143  # the shells' status for SIGTERM
 FAILED = 1
 
 T = TypeVar("T")
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return uvloop's loop, or asyncio's where uvloop is not installed."""
+    try:
+        from uvloop import new_event_loop as new_loop
+    except ModuleNotFoundError:
+        return asyncio.new_event_loop()
+    return new_loop()
 
 
 def run(main: Callable[[], Coroutine[Any, Any, int | None]], *, until_stopped: bool = False) -> None:
@@ -43,7 +50,7 @@ def result_of(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 def _status(main: Callable[[], Coroutine[Any, Any, int | None]], terminated: int) -> int:
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(_until_signal(main, terminated)) or 0
     except KeyboardInterrupt:
         return INTERRUPTED
