@@ -13,6 +13,10 @@ VENV := .venv-$(PYTHON_VERSION)
 endif
 endif
 BIN := $(VENV)/bin
+# The tools of `make dist`, apart from the environments of the package.
+RELEASE := build/release$(VENV:.venv%=%)
+comma := ,
+STRIP := $(if $(filter Linux,$(shell uname -s)),-Wl$(comma)--strip-all)
 TESTS ?=
 # Test processes; each runs whole files.
 JOBS ?= 2
@@ -143,12 +147,27 @@ check-generated: $(VENV)/dev.stamp ## fail if the committed messages differ from
 asan: build $(VENV)/dev.stamp ## the fuzz tests of the kernel under AddressSanitizer
 	$(BIN)/python integration/asan/run.py
 
+# Without debug information; build/lib may have modules that no longer exist.
+wheel: export CFLAGS += -g0
 wheel: build ## build a wheel and test it outside the checkout
-	$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps -w dist .
+	rm -rf build/lib* build/bdist*
+	LDFLAGS="$(STRIP) $$LDFLAGS" $(BIN)/python -m pip wheel -q --no-build-isolation --no-deps -w dist .
 	$(BIN)/python integration/wheel.py dist
+
+$(RELEASE)/release.stamp: pyproject.toml
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install -q --upgrade 'pip>=25.1' 'setuptools>=77' 'cython>=3.1'
+	$(RELEASE)/bin/python -m pip install -q --group release
+	@touch $@
+
+dist: $(RELEASE)/release.stamp ## what a release consists of: source archive, wheel, bill of materials, all checked
+	$(RELEASE)/bin/python -m integration.dist
+
+sbom: $(RELEASE)/release.stamp ## the bill of materials (CycloneDX) of the newest wheel in dist
+	$(RELEASE)/bin/python -m integration.dist --sbom
 
 clean: ## remove build results, but not the environment
 	rm -rf build dist *.egg-info demo-output .venv*/kernel.stamp .venv*/base.stamp
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
-.PHONY: help build demo demo-spark test integration integration-spark lint format bench soak chaos spark-versions generate docs docs-serve check-generated asan wheel clean
+.PHONY: help build demo demo-spark test integration integration-spark lint format bench soak chaos spark-versions generate docs docs-serve check-generated asan wheel dist sbom clean

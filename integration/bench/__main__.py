@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -36,6 +36,7 @@ from integration.bench.plan import (
     rows,
     with_before,
     with_protocols,
+    with_pythons,
 )
 from integration.bench.report import Runs, machine, show, show_overhead, summary
 from integration.bench.secured import PROTOCOLS, SecuredKafka
@@ -56,8 +57,13 @@ class Bench:
         scale: float,
         before: Path | None = None,
         kafka: SecuredKafka | None = None,
+        pythons: Mapping[str, Path] | None = None,
     ) -> None:
-        """`kafka`: serves clients named with a protocol, such as "aiokwire+SSL"."""
+        """`kafka`: serves clients named with a protocol, such as "aiokwire+SSL".
+
+        `pythons`: the interpreters of clients such as "aiokwire@3.13".
+        """
+        self._pythons = pythons or {}
         self._bootstrap = bootstrap
         self._kafka = kafka
         self._before = before
@@ -109,11 +115,14 @@ class Bench:
         client, _, protocol = job.client.partition("+")
         if self._kafka is not None:
             job = replace(job, client=client, **self._kafka.way(protocol))
-        worker = [sys.executable, "-m", "integration.bench.worker"]
+        interpreter = self._pythons.get(job.client, sys.executable)
+        worker = [str(interpreter), "-m", "integration.bench.worker"]
         command = [str(franz_go.program())] if job.client == "franz-go" else worker
         checkout = _ROOT
         if job.client == BEFORE and self._before is not None:
             job, checkout = replace(job, client=SUBJECT), self._before
+        if job.client in self._pythons:
+            job = replace(job, client=SUBJECT)
         command.append(json.dumps({name: value for name, value in asdict(job).items() if value != ""}))
         try:
             done = subprocess.run(
@@ -171,6 +180,13 @@ def broker(bootstrap: str | None) -> Iterator[str]:
         yield kafka.bootstrap_servers
 
 
+def named(interpreters: Sequence[Path]) -> dict[str, Path]:
+    """Return interpreters by the client that they are in the tables: "aiokwire@3.13"."""
+    show = "import sys; print('%d.%d' % sys.version_info[:2])"
+    versions = [subprocess.check_output([path, "-c", show], text=True).strip() for path in interpreters]
+    return {f"{SUBJECT}@{version}": path for version, path in zip(versions, interpreters, strict=True)}
+
+
 def _options() -> argparse.Namespace:
     here = [client for client in CLIENTS if client != "java" and (client != "franz-go" or franz_go.has_go())]
     parser = argparse.ArgumentParser(prog="python -m integration.bench", description=__doc__)
@@ -192,6 +208,15 @@ def _options() -> argparse.Namespace:
         metavar="CHECKOUT",
         help="another checkout with a compiled kernel: the client `before`, the default for --against",
     )
+    parser.add_argument(
+        "--python",
+        type=lambda text: Path(text).absolute(),
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="also aiokwire on this interpreter, which has the kernel and uvloop, as .venv-3.13/bin/python; "
+        "may be repeated; the default for --against is then aiokwire on the interpreter of the bench",
+    )
     parser.add_argument("--secured", action="store_true", help="each client also over SSL and SASL_SSL")
     parser.add_argument("--out", type=Path, metavar="FILE.json")
     options = parser.parse_args()
@@ -200,7 +225,9 @@ def _options() -> argparse.Namespace:
     unknown += [name for name in options.clients if name not in CLIENTS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)} (choose from {', '.join((*NAMES, *CLIENTS))})")
-    options.against = options.against or (BEFORE if options.before else baseline(options.clients))
+    options.against = options.against or (
+        BEFORE if options.before else SUBJECT if options.python else baseline(options.clients)
+    )
     if options.against not in (*CLIENTS, BEFORE):
         parser.error(f"--against: unknown client {options.against}")
     if "franz-go" in options.clients:
@@ -222,10 +249,12 @@ def main() -> int:
         kafka or contextlib.nullcontext(),
         broker(kafka.bootstrap_servers if kafka else options.bootstrap) as bootstrap,
     ):
-        bench = Bench(bootstrap, console, options.scale, options.before, kafka)
+        pythons = named(options.python)
+        bench = Bench(bootstrap, console, options.scale, options.before, kafka, pythons)
         planned = rows(options.rows, options.clients, options.scale)
         if options.before:
             planned = [with_before(row) for row in planned]
+        planned = [with_pythons(row, list(pythons)) for row in planned]
         if kafka is not None:
             planned = [with_protocols(row, PROTOCOLS) for row in planned]
         bench.warm_up(planned)

@@ -104,6 +104,15 @@ def with_before(row: Row) -> Row:
     return replace(row, counts={**row.counts, BEFORE: row.counts[SUBJECT]}) if SUBJECT in row.counts else row
 
 
+def with_pythons(row: Row, names: Sequence[str]) -> Row:
+    """Add aiokwire on other interpreters to a row, with the same number of records."""
+    return (
+        replace(row, counts={**row.counts, **dict.fromkeys(names, row.counts[SUBJECT])})
+        if SUBJECT in row.counts
+        else row
+    )
+
+
 def with_protocols(row: Row, protocols: Sequence[str]) -> Row:
     """Add each client once more for each security protocol, as "client+PROTOCOL"."""
     return replace(
