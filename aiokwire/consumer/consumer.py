@@ -279,14 +279,15 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         *topics: str | re.Pattern[str],
         exclude: re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
+        internal: bool = False,
     ) -> None:
         """Subscribe without waiting for metadata: a forbidden or missing topic is reported by the
-        next read, or in the log.
+        next read, or in the log. `internal`: a pattern also matches internal topics of brokers.
 
         Raises: InvalidArgument: a pattern without a group, or beside names; a listener without one.
         """
         self._check_open_if_started()
-        self._choose(topics, exclude, listener)
+        self._choose(topics, exclude, listener, internal=internal)
         if not self._started:
             return
         if self._rebalance_handler is None:
@@ -321,10 +322,12 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         topics: tuple[str | re.Pattern[str] | BrokerPattern, ...],
         exclude: re.Pattern[str] | None,
         listener: RebalanceListener | None,
+        *,
+        internal: bool = False,
     ) -> None:
         """Check and apply a subscription."""
         listener = checked_listener(listener)
-        pattern = checked_pattern(topics, exclude)
+        pattern = checked_pattern(topics, exclude, internal=internal)
         rebalance_handler = self._rebalance_handler
         if rebalance_handler is None:
             if pattern is not None or listener is not None:
@@ -379,7 +382,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         raise RequestTimedOut(f"no partition was assigned within {limit:.1f} s: {self._why_unassigned()}")
 
     async def joined(self, timeout: float | None = None) -> None:
-        """Wait until the group has assigned partitions for the first time, perhaps none.
+        """Wait until the group has assigned partitions, perhaps none, since this member joined.
 
         Waits at most `timeout` seconds (default: `default_api_timeout_ms`). Returns at once for a
         consumer that does not join a group.

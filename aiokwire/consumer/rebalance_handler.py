@@ -36,25 +36,29 @@ logger = get_logger(__name__)
 
 
 class Pattern:
-    """A subscription by pattern: all topics whose whole name matches, except internal ones."""
+    """A subscription by pattern: all topics whose whole name matches; internal ones on request."""
 
-    def __init__(self, wanted: re.Pattern[str], unwanted: re.Pattern[str] | None) -> None:
+    def __init__(self, wanted: re.Pattern[str], unwanted: re.Pattern[str] | None, *, internal: bool = False) -> None:
         self._wanted = wanted
         self._unwanted = unwanted
+        self._internal = internal
 
     def topics(self, cluster: Cluster) -> frozenset[str]:
         return frozenset(
             name
             for name, topic in cluster.topics.items()
             if topic.partitions
-            and not topic.is_internal
+            and (self._internal or not topic.is_internal)
             and self._wanted.fullmatch(name)
             and not (self._unwanted is not None and self._unwanted.fullmatch(name))
         )
 
 
 def checked_pattern(
-    topics: tuple[str | re.Pattern[str] | BrokerPattern, ...], exclude: re.Pattern[str] | None
+    topics: tuple[str | re.Pattern[str] | BrokerPattern, ...],
+    exclude: re.Pattern[str] | None,
+    *,
+    internal: bool = False,
 ) -> Pattern | None:
     """Return the pattern that was given instead of names; None for names.
 
@@ -71,7 +75,7 @@ def checked_pattern(
         raise InvalidArgument("subscribe to names, or to one pattern (join several with '|')")
     if any(isinstance(each.pattern, bytes) for each in (*given, *([] if exclude is None else [exclude]))):
         raise InvalidArgument("a topic pattern must be a pattern of str, not of bytes")
-    return Pattern(given[0], exclude)
+    return Pattern(given[0], exclude, internal=internal)
 
 
 def new_member(client: Client, config: ConsumerConfig, host: Host, status: MemberStatus) -> Membership:
@@ -170,6 +174,7 @@ class RebalanceHandler:
             self._choose(self._pattern.topics(self._client.cluster))
         membership = new_member(self._client, self._config, self, self.status)
         self._membership = membership
+        self.has_assigned = self._has_revoked = False
         self._current.begin(membership)
         self._subscribe(membership)
         self._client.spawn(self._run, membership, name=f"member of group {self._config.group_id}")

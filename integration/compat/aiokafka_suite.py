@@ -26,9 +26,13 @@ from integration.kafka import KafkaServer, RealKafka
 SETTINGS: Final = {"num.partitions": 2, "auto.create.topics.enable": "true"}
 
 
-def server_named(name: str) -> KafkaServer:
-    """Return the embedded broker, or Kafka of a release."""
-    return EmbeddedProcess(settings=SETTINGS) if name == "embedded" else RealKafka(name, settings=SETTINGS)
+def server_named(name: str, port: int = 0) -> KafkaServer:
+    """Return the embedded broker, or Kafka of a release; with `port` on that one."""
+    if name != "embedded":
+        return RealKafka(name, settings=SETTINGS, port=port)
+    server = EmbeddedProcess(settings=SETTINGS)
+    server.port = port or server.port
+    return server
 
 
 def prepared() -> Path:

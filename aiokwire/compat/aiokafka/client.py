@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import socket
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Any
@@ -91,9 +93,9 @@ class AIOKafkaClient:
         return ClusterMetadata(self._client)
 
     @property
-    def hosts(self) -> list[tuple[str, int]]:
-        """The bootstrap servers."""
-        return [(each.host, each.port) for each in self._client.config.addresses]
+    def hosts(self) -> list[tuple[str, int, socket.AddressFamily]]:
+        """The bootstrap servers, with the family of those given as addresses."""
+        return [(each.host, each.port, _family(each.host)) for each in self._client.config.addresses]
 
     def __repr__(self) -> str:
         return f"<AIOKafkaClient client_id={self._client.config.client_id}>"
@@ -193,6 +195,13 @@ class AIOKafkaClient:
     async def _wait_on_metadata(self, topic: str) -> set[int]:
         """Return the partitions of a topic, waiting for them up to the request timeout."""
         return await partitions_of(self._client, topic)
+
+
+def _family(host: str) -> socket.AddressFamily:
+    try:
+        return socket.AF_INET if ipaddress.ip_address(host).version == 4 else socket.AF_INET6
+    except ValueError:  # a name
+        return socket.AF_UNSPEC
 
 
 class AllMetadata(ClusterMetadata):

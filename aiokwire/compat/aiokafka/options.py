@@ -93,7 +93,7 @@ def _login_options(given: Mapping[str, Any]) -> dict[str, Any]:
     options: dict[str, Any] = {"sasl_mechanism": mechanism}
     if mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
         if given["sasl_plain_username"] is None or given["sasl_plain_password"] is None:
-            raise ValueError(f"sasl_mechanism={mechanism!r} needs sasl_plain_username and sasl_plain_password")
+            raise ValueError(f"sasl_plain_username and sasl_plain_password required for {mechanism} sasl")
         return options | {name: given[name] for name in ("sasl_plain_username", "sasl_plain_password")}
     if mechanism == "OAUTHBEARER":
         return options | _oauth_options(given["sasl_oauth_token_provider"])
@@ -180,6 +180,8 @@ def consumer_options(given: Mapping[str, Any]) -> dict[str, Any]:
     most = given["max_poll_records"]
     if most is not None and (not isinstance(most, int) or most < 1):
         raise ValueError(f"max_poll_records must be a positive int or None, not {most!r}")
+    if given["isolation_level"] not in ("read_uncommitted", "read_committed"):
+        raise ValueError(f"Incorrect isolation level {given['isolation_level']}: read_uncommitted or read_committed")
     options = client_options(given) | {name: given[name] for name in _CONSUMER_SAME}
     options["rebalance_timeout_ms"] = given["rebalance_timeout_ms"] or given["session_timeout_ms"]
     options["rebalance_listener_timeout_ms"] = INT32_MAX

@@ -83,7 +83,7 @@ def commit_structure_validate(offsets: Offsets) -> dict[TopicPartition, OffsetAn
 
 def _checked_partition(tp: object) -> TopicPartition:
     if not isinstance(tp, TopicPartition):
-        raise TypeError(f"offsets: the key {tp!r} is not a TopicPartition")
+        raise TypeError(f"offsets: Key should be TopicPartition instance, not {tp!r}")
     return tp
 
 
@@ -95,5 +95,5 @@ def _checked_offset(given: Any) -> OffsetAndMetadata:
     except (TypeError, ValueError):
         raise ValueError(f"offsets: {given!r} is neither an offset nor (offset, metadata)") from None
     if not isinstance(metadata, str):
-        raise TypeError(f"offsets: the metadata must be a str, not {metadata!r}")
+        raise TypeError(f"offsets: Metadata should be a string, not {metadata!r}")
     return OffsetAndMetadata(offset, metadata)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 from aiokwire.protocol.messages import (
     alter_configs,
@@ -14,12 +15,47 @@ from aiokwire.protocol.messages import (
     metadata,
 )
 
+# The names of the items of a response, in order; a pair names a list of items.
+Names = Sequence["str | tuple[str, Names]"]
+
+_TOPIC_ERROR: Final[Names] = ("topic", "error_code", "error_message")
+_SYNONYM: Final[Names] = ("config_name", "config_value", "config_source")
+_ENTRY: Final[Names] = (
+    "config_names",
+    "config_value",
+    "read_only",
+    "config_source",
+    "is_sensitive",
+    ("config_synonyms", _SYNONYM),
+)
+_ALTERED: Final[Names] = ("error_code", "error_message", "resource_type", "resource_name")
+_MEMBER: Final[Names] = ("member_id", "client_id", "client_host", "member_metadata", "member_assignment")
+_GROUP: Final[Names] = ("error_code", "group", "state", "protocol_type", "protocol", ("members", _MEMBER))
+_BROKER: Final[Names] = ("node_id", "host", "port", "rack")
+_PARTITION: Final[Names] = ("error_code", "partition", "leader", "replicas", "isr", "offline_replicas")
+_TOPIC: Final[Names] = ("error_code", "topic", "is_internal", ("partitions", _PARTITION))
+
+
+def _object(names: Names, values: Iterable[Any]) -> dict[str, Any]:
+    """Return values by their names."""
+    found: dict[str, Any] = {}
+    for name, value in zip(names, values, strict=True):
+        if isinstance(name, str):
+            found[name] = value
+        else:
+            found[name[0]] = [_object(name[1], each) for each in value]
+    return found
+
 
 class CreateTopicsResponse(NamedTuple):
     """`topic_errors`: (topic, error code, message) of each topic."""
 
     throttle_time_ms: int
     topic_errors: list[tuple[str, int, str | None]]
+
+    def to_object(self) -> dict[str, Any]:
+        """Return it as dictionaries."""
+        return _object(("throttle_time_ms", ("topic_errors", _TOPIC_ERROR)), self)
 
 
 class DeleteTopicsResponse(NamedTuple):
@@ -28,12 +64,20 @@ class DeleteTopicsResponse(NamedTuple):
     throttle_time_ms: int
     topic_error_codes: list[tuple[str | None, int]]
 
+    def to_object(self) -> dict[str, Any]:
+        """Return it as dictionaries."""
+        return _object(("throttle_time_ms", ("topic_error_codes", _TOPIC_ERROR[:2])), self)
+
 
 class CreatePartitionsResponse(NamedTuple):
     """`topic_errors`: (topic, error code, message) of each topic."""
 
     throttle_time_ms: int
     topic_errors: list[tuple[str, int, str | None]]
+
+    def to_object(self) -> dict[str, Any]:
+        """Return it as dictionaries."""
+        return _object(("throttle_time_ms", ("topic_errors", _TOPIC_ERROR)), self)
 
 
 class DescribeConfigsResponse(NamedTuple):
@@ -43,12 +87,20 @@ class DescribeConfigsResponse(NamedTuple):
     throttle_time_ms: int
     resources: list[tuple[int, str | None, int, str, list[tuple[Any, ...]]]]
 
+    def to_object(self) -> dict[str, Any]:
+        """Return it as dictionaries."""
+        return _object(("throttle_time_ms", ("resources", (*_ALTERED, ("config_entries", _ENTRY)))), self)
+
 
 class AlterConfigsResponse(NamedTuple):
     """`resources`: (error code, message, type, name)."""
 
     throttle_time_ms: int
     resources: list[tuple[int, str | None, int, str]]
+
+    def to_object(self) -> dict[str, Any]:
+        """Return it as dictionaries."""
+        return _object(("throttle_time_ms", ("resources", _ALTERED)), self)
 
 
 class DescribeGroupsResponse(NamedTuple):
@@ -57,6 +109,10 @@ class DescribeGroupsResponse(NamedTuple):
 
     throttle_time_ms: int
     groups: list[tuple[int, str, str, str, str, list[tuple[Any, ...]]]]
+
+    def to_object(self) -> dict[str, Any]:
+        """Return it as dictionaries."""
+        return _object(("throttle_time_ms", ("groups", _GROUP)), self)
 
 
 class MetadataResponse(NamedTuple):
@@ -71,23 +127,8 @@ class MetadataResponse(NamedTuple):
 
     def to_object(self) -> dict[str, Any]:
         """Return it as dictionaries."""
-        return {
-            "throttle_time_ms": self.throttle_time_ms,
-            "brokers": [dict(zip(_BROKER, each, strict=True)) for each in self.brokers],
-            "cluster_id": self.cluster_id,
-            "controller_id": self.controller_id,
-            "topics": [_topic_object(each) for each in self.topics],
-        }
-
-
-_BROKER = ("node_id", "host", "port", "rack")
-_TOPIC = ("error_code", "topic", "is_internal")
-_PARTITION = ("error_code", "partition", "leader", "replicas", "isr", "offline_replicas")
-
-
-def _topic_object(topic: tuple[Any, ...]) -> dict[str, Any]:
-    partitions = [dict(zip(_PARTITION, each, strict=True)) for each in topic[3]]
-    return dict(zip(_TOPIC, topic, strict=False)) | {"partitions": partitions}
+        names = ("throttle_time_ms", ("brokers", _BROKER), "cluster_id", "controller_id", ("topics", _TOPIC))
+        return _object(names, self)
 
 
 def created_topics(answer: create_topics.CreateTopicsResponse) -> CreateTopicsResponse:

@@ -124,6 +124,7 @@ class AIOKafkaConsumer:
         self._watch: TopicWatch | None = None  # of a pattern without a group
         self._mode: str | None = None  # "topics", "pattern" or "partitions"
         self._started = False
+        self._is_member = False
         self._steps = Steps()
         self._closed = False
         if topics:
@@ -151,6 +152,7 @@ class AIOKafkaConsumer:
         if self._watch is not None:
             await self._watch.start()
         elif self._mode != "partitions":
+            self._is_member = self._group_id is not None
             with translating(ConsumerStoppedError):
                 await self._consumer.joined(FOREVER)
 
@@ -200,17 +202,24 @@ class AIOKafkaConsumer:
     def _subscribe(self, topics: set[str], listener: ConsumerRebalanceListener | None) -> None:
         self._enter("topics")
         self._end_watch()
-        self._apply(lambda: self._consumer.subscribe_nowait(*sorted(topics), listener=self._adapted(listener)))
+        self._apply(lambda: self._subscribe_now(*sorted(topics), listener=listener))
+
+    def _subscribe_now(self, *topics: str | re.Pattern[str], listener: ConsumerRebalanceListener | None) -> None:
+        """Subscribe; a member rejoins its group even for the same topics, as aiokafka's does."""
+        self._consumer.subscribe_nowait(
+            *topics, listener=self._adapted(listener), internal=not self._exclude_internal_topics
+        )
+        if self._is_member:
+            self._consumer.rejoin("the application subscribed again")
+        self._is_member = self._started and self._group_id is not None
 
     def _subscribe_pattern(self, pattern: re.Pattern[str], listener: ConsumerRebalanceListener | None) -> None:
-        if not self._exclude_internal_topics:
-            raise ValueError("exclude_internal_topics=False has no effect on patterns: subscribe to the topics by name")
         self._enter("pattern")
         self._end_watch()
         if self._group_id is not None:
-            self._apply(lambda: self._consumer.subscribe_nowait(pattern, listener=self._adapted(listener)))
+            self._apply(lambda: self._subscribe_now(pattern, listener=listener))
             return
-        self._watch = TopicWatch(self._consumer, pattern)
+        self._watch = TopicWatch(self._consumer, pattern, internal=not self._exclude_internal_topics)
         if self._started:
             self._apply(self._watch.begin)
 
@@ -244,6 +253,7 @@ class AIOKafkaConsumer:
         if self._auto_commit:
             await commit_delivered(self._consumer, self._consumer.assignment)
         await self._consumer.unsubscribe()
+        self._is_member = False
 
     def _enter(self, mode: str) -> None:
         by_hand = mode == "partitions"
@@ -291,6 +301,7 @@ class AIOKafkaConsumer:
             found = await self.getmany(*partitions, timeout_ms=FOREVER * 1000, max_records=1)
             for records in found.values():
                 return records[0]
+            self._check_open()
 
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: float = 0, max_records: int | None = None
@@ -308,6 +319,8 @@ class AIOKafkaConsumer:
                 max_records or self._limit, timeout_ms / 1000, only, by_partition=True
             )
         except errors.KafkaError as error:
+            if self._closed and isinstance(error, errors.ClosedError):
+                return {}  # it was stopped during the call
             raise _converted(error) from error.__cause__
 
     def __aiter__(self) -> AsyncIterator[Record]:
@@ -440,7 +453,7 @@ class AIOKafkaConsumer:
         self._check_group()
         await self._ready()
         if self._mode is None:
-            raise IllegalStateError("the consumer is not subscribed to any topic")
+            raise IllegalStateError("Not subscribed to any topics: call subscribe() or assign() first")
         if offsets is None:
             chosen = {tp: at for tp, at in self._consumer.positions().items() if at is not None}
         else:
@@ -502,6 +515,11 @@ class AIOKafkaConsumer:
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """The running loop: listeners of applications start tasks on it."""
+        return asyncio.get_running_loop()
+
     def _assigned(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return assigned partitions.
 
@@ -513,7 +531,7 @@ class AIOKafkaConsumer:
                 raise TypeError(f"{tp!r} is not a TopicPartition")
         missing = sorted(tp for tp in chosen if self._mode is None or tp not in self._consumer.assignment)
         if missing:
-            raise IllegalStateError(f"not assigned to this consumer: {', '.join(map(str, missing))}")
+            raise IllegalStateError(f"Partition {', '.join(map(str, missing))} is not assigned to this consumer")
         return chosen
 
     def _assigned_or_all(self, partitions: tuple[TopicPartition, ...]) -> list[TopicPartition]:

@@ -29,8 +29,10 @@ def whole_names(pattern: str) -> re.Pattern[str]:
 class TopicWatch:
     """Reads all topics that match a pattern, without a group."""
 
-    def __init__(self, consumer: Consumer[Any, Any], pattern: re.Pattern[str]) -> None:
+    def __init__(self, consumer: Consumer[Any, Any], pattern: re.Pattern[str], *, internal: bool) -> None:
+        """`internal`: with the topics that belong to Kafka itself."""
         self._consumer = consumer
+        self._internal = internal
         self._pattern = pattern
         self._topics: set[str] = set()
 
@@ -56,7 +58,7 @@ class TopicWatch:
         found = {
             name
             for name, topic in cluster.topics.items()
-            if topic.partitions and not topic.is_internal and self._pattern.fullmatch(name)
+            if topic.partitions and (self._internal or not topic.is_internal) and self._pattern.fullmatch(name)
         }
         if found and found != self._topics:
             self._topics = found
