@@ -196,12 +196,18 @@ def _is_repeatable(node: cst.BaseExpression) -> bool:
     return is_atom(node)
 
 
-def _highwater(site: Site) -> cst.BaseExpression | None:
-    if not site.rewriter.program.can_await(site.original):
-        site.report("in a coroutine: (await consumer.watermarks(partition, cached=True)).high")
-        return None
+def _log_ends(site: Site) -> cst.BaseExpression:
+    """What the last response of a fetch contained."""
     args = ", ".join(code(each.value) for each in site.call.args)
-    return parsed(f"(await {site.receiver}.watermarks({args}, cached=True)).high")
+    site.report("is -1 before the first fetch, where aiokafka returns None")
+    return parsed(f"{site.receiver}.log_ends({args}).{_LOG_ENDS[site.method]}")
+
+
+_LOG_ENDS: Final = {
+    "highwater": "high_watermark",
+    "last_stable_offset": "last_stable_offset",
+    "last_poll_timestamp": "fetched_at",
+}
 
 
 def _seek_to_committed(site: Site) -> cst.BaseExpression | None:
@@ -231,13 +237,15 @@ def _property(site: Site) -> cst.BaseExpression:
 
 
 def _async(site: Site, call: cst.Call) -> cst.BaseExpression | None:
-    """Await what was a plain method."""
+    """Await what was a plain method; where that is not possible, call its `_nowait`."""
     if site.is_awaited:
         return call
-    if not site.rewriter.program.can_await(site.original):
-        site.report("is a coroutine now: await it, in an async function")
-        return None
-    return awaited(call, parenthesized=needs_parentheses(site.parent, site.original))
+    if site.rewriter.program.can_await(site.original):
+        return awaited(call, parenthesized=needs_parentheses(site.parent, site.original))
+    if site.method in ("subscribe", "assign"):
+        return method_call(call, f"{site.method}_nowait")
+    site.report("is a coroutine now: await it, in an async function")
+    return None
 
 
 def _plain_async(site: Site) -> cst.BaseExpression | None:
@@ -432,7 +440,9 @@ CALLS: Final[Mapping[tuple[str, str], Rewrite]] = {
     (rules.CONSUMER, "subscription"): _property,
     (rules.CONSUMER, "partitions_for_topic"): _partitions_for_topic,
     (rules.CONSUMER, "commit"): _commit,
-    (rules.CONSUMER, "highwater"): _highwater,
+    (rules.CONSUMER, "highwater"): _log_ends,
+    (rules.CONSUMER, "last_stable_offset"): _log_ends,
+    (rules.CONSUMER, "last_poll_timestamp"): _log_ends,
     (rules.CONSUMER, "seek_to_beginning"): _seek_to_end,
     (rules.CONSUMER, "seek_to_end"): _seek_to_end,
     (rules.CONSUMER, "pause"): _pause,

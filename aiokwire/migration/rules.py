@@ -234,8 +234,6 @@ ADVICE: Final[Mapping[str, Mapping[str, str]]] = {
     },
     CONSUMER: {
         "topics": "use Admin.list_topics()",
-        "last_stable_offset": 'with isolation_level="read_committed": await consumer.end_offsets([partition])',
-        "last_poll_timestamp": "use consumer.health(), which reports since when a partition waits",
         "seek_to_committed": "consumer.resume_from_committed(positions) for some of consumer.positions(); "
         "await consumer.committed() returns the offsets",
         "__anext__": "await consumer.getone()",
