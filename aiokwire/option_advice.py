@@ -110,7 +110,6 @@ ADVICE: Final[Mapping[str, str]] = {
     "consumer_timeout_ms": "pass timeout= (seconds) to getone() or getmany()",
     "max_poll_interval": "use max_poll_interval_ms",
     "session_timeout": "use session_timeout_ms",
-    "rebalance_timeout_ms": "use max_poll_interval_ms; a listener's own limit is rebalance_listener_timeout_ms",
     "partition_assignors": "use partition_assignment_strategy",
     "rebalance_cb": "pass listener=, an aiokwire.RebalanceListener",
     "on_assign": "pass listener=, an aiokwire.RebalanceListener",

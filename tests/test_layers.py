@@ -18,8 +18,8 @@ ROOT = pathlib.Path(aiokwire.__file__).parent
 # The packages that each package may import, besides itself and the root modules.
 ROOT_MODULES = {
     "_lazy", "_text", "_version", "async_library", "backoff", "clock", "config", "error_codes", "errors", "events",
-    "hooks", "log_fields", "loop_timer", "machine", "metrics", "option_advice", "otlp", "threads", "types", "units",
-    "watchdog",
+    "hooks", "log_fields", "loop_timer", "machine", "metrics", "option_advice", "otlp", "parameters", "threads",
+    "types", "units", "watchdog",
 }  # fmt: skip
 MAY_IMPORT = {
     "protocol": set(),
@@ -105,6 +105,17 @@ def _imports(path: pathlib.Path) -> list[tuple[int, str]]:
     return [row for row in found if row[1].split(".")[0] == "aiokwire"]
 
 
+def _imported_names(path: pathlib.Path) -> list[tuple[int, str]]:
+    """Return the imports of a module, with each imported name, which may be a module."""
+    names = [
+        (node.lineno, f"{node.module}.{alias.name}")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    return [*_imports(path), *names]
+
+
 def test_imports_point_down() -> None:
     wrong = []
     for path in _sources():
@@ -136,6 +147,27 @@ def test_packages_are_imported_through_their_init() -> None:
             if parts[1] in MAY_IMPORT:
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_few_short_modules_serve_a_single_sibling() -> None:
+    """A helper of one module belongs into that module, unless it is a table that is tested alone."""
+    importers: dict[str, set[pathlib.Path]] = {}
+    for path in _sources():
+        for _, name in _imported_names(path):
+            importers.setdefault(name, set()).add(path)
+    alone = []
+    for path in _sources():
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        users = importers.get(".".join(("aiokwire", *parts)), set())
+        if (
+            parts[0] in ("cli", "compat")
+            or {"handlers", "messages"} & {*parts}
+            or len(path.read_text().splitlines()) >= 130
+        ):
+            continue
+        if len(users) == 1 and (user := min(users)).parent == path.parent and user.name != "__init__.py":
+            alone.append(f"{path.relative_to(ROOT)} is imported by {user.name} only")
+    assert len(alone) < 25, "\n".join(alone)
 
 
 @pytest.mark.parametrize("package", sorted(MAY_IMPORT))
