@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn, c
 
 from aiokwire.consumer import ConsumerRecord, DeserializationError
 from aiokwire.errors import ConfigurationError
+from aiokwire.parameters import parameters_of
 from aiokwire.records import DeserializedRecord, Record
 from aiokwire.types import Headers
 from aiokwire.worker.context import Context
@@ -106,7 +107,7 @@ def open_parameters(function: Callable[..., Any], name: str) -> list[inspect.Par
         bound |= inner.keywords.keys()
         inner = inner.func
     found = []
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in parameters_of(function).values():
         if parameter.kind in _STARRED:
             refuse(name, f"*{parameter.name}", f"is not filled: annotate arguments one by one as {_CHOICES}")
         if parameter.name not in bound:
@@ -161,6 +162,8 @@ class Argument:
             decode_key = self._decode("key", self._deserializers.key, self._annotation)
             return lambda record, parts, _context: decode_key(record, parts[0])
         decode_value = self._decode("value", self._deserializers.value, self._annotation)
+        if self._annotation is bytes:
+            return lambda record, parts, _context: decode_value(record, None) if parts[1] is None else parts[1]
         return lambda record, parts, _context: decode_value(record, parts[1])
 
     def _record(self) -> Fill:
