@@ -1,9 +1,11 @@
-# How a compiled awaitable returns its result to `await`.
-#
-# CPython 3.11 asks the type's `am_send`, which returns the result itself. From 3.12 on `await` calls `tp_iternext` of
-# anything but a coroutine or a generator, and expects a StopIteration with the result. A new one for each await, with
-# a traceback entry of the compiled code, costs half a microsecond: several times what `submit` or a step of
-# `async for` costs. `finish_with` raises the same one again unless it was kept, or has a context, a cause or notes.
+# cython: language_level=3
+"""How a compiled awaitable returns its result to `await`.
+
+CPython 3.11 asks the type's `am_send`, which returns the result itself. From 3.12 on `await` calls `tp_iternext` of
+anything but a coroutine or a generator, and expects a StopIteration with the result. A new one for each await, with
+a traceback entry of the compiled code, costs half a microsecond: several times what `submit` or a step of
+`async for` costs. `finish_with` raises the same one again unless it was kept, or has a context, a cause or notes.
+"""
 
 from cpython.object cimport PyObject
 

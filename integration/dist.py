@@ -78,7 +78,8 @@ def repacked(archive: Path, epoch: int) -> bytes:
 
 
 def check_sdist(archive: Path) -> None:
-    """Check that the source archive has what a build needs, and no tests, tools or build results."""
+    """Check that the source archive has what a build needs, and no tests, tools or build
+    results."""
     with tarfile.open(archive) as found:
         names = {name.partition("/")[2] for name in found.getnames()}
     missing = [name for name in REQUIRED if name not in names]

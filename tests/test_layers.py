@@ -150,7 +150,8 @@ def test_packages_are_imported_through_their_init() -> None:
 
 
 def test_few_short_modules_serve_a_single_sibling() -> None:
-    """A helper of one module belongs into that module, unless it is a table that is tested alone."""
+    """A helper of one module belongs into that module, unless it is a table that is tested
+    alone."""
     importers: dict[str, set[pathlib.Path]] = {}
     for path in _sources():
         for _, name in _imported_names(path):

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "aiokwire"
 HEADING = "## States and their owners"
 # Attributes of objects of other projects: exceptions, cancel scopes, types and futures.
-FOREIGN = {"__cause__", "deadline", "am_send", "_asyncio_future_blocking"}
+FOREIGN = {"__cause__", "deadline", "am_send", "tp_iternext", "tp_dealloc", "_asyncio_future_blocking"}
 # Modules that build requests and responses may assign the fields of a message that is not sent yet.
 BUILDERS = re.compile(r"(?:^|/)(?:offset_requests\.py|requests\.py|throttling\.py|handlers/.*)$")
 

@@ -1,4 +1,5 @@
-"""Runs a verb: on uvloop if it is installed, cancelled cleanly by Ctrl-C or SIGTERM, with errors in one line."""
+"""Runs a verb: on uvloop if it is installed, cancelled cleanly by Ctrl-C or SIGTERM, with errors in
+one line."""
 
 from __future__ import annotations
 

@@ -430,7 +430,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
 
     def convert_errors(self, function: Callable[[KafkaError], BaseException]) -> None:
         """Make `async for` raise `function(error)` in place of an error, for other libraries."""
-        self._reader.convert_error = function
+        self._reader.convert_errors(function)
 
     def batches(self) -> BatchIterator[K, V]:
         """Iterate over batches, which are decoded on demand, until the consumer is closed."""

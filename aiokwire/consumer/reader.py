@@ -106,7 +106,11 @@ class Reader:
         self._clock: Callable[[], float] = _not_started
         self._notice: KafkaError | None = None  # raised once, by the next read of any partition
         self._wants: list[Only] = []  # the partitions of each waiting reader
-        self.convert_error: Callable[[KafkaError], BaseException] | None = None  # for `async for`
+        self._convert_error: Callable[[KafkaError], BaseException] | None = None  # for `async for`
+
+    def convert_errors(self, function: Callable[[KafkaError], BaseException]) -> None:
+        """See `Consumer.convert_errors`."""
+        self._convert_error = function
 
     def start(self, spawn: Spawn) -> None:
         """Bind to the running loop; `spawn` starts a background task of the client."""
@@ -268,8 +272,8 @@ class Reader:
         except KafkaError as error:
             if self._closed and isinstance(error, ClosedError):
                 raise StopAsyncIteration from None
-            if self.convert_error is not None:
-                raise self.convert_error(error) from error.__cause__
+            if self._convert_error is not None:
+                raise self._convert_error(error) from error.__cause__
             raise
         self.buffer.feed_from(chunk)
         return self._take_one(chunk)

@@ -47,6 +47,7 @@ cdef class Batch:
     cdef set reported                   # the records whose failure was reported
 
     cdef _finish(self)
+    cdef add_callback(self, tuple call)
     cdef _call_back(self)
     cdef _pass_on_callbacks(self)
     cdef bint _is_first_report(self)

@@ -162,6 +162,12 @@ cdef class Batch:
         if self.callbacks is not None:
             self._call_back()
 
+    cdef add_callback(self, tuple call):
+        if self.callbacks is None:
+            self.callbacks = [call]
+        else:
+            self.callbacks.append(call)
+
     cdef _call_back(self):
         cdef list callbacks = self.callbacks
         self.callbacks = None
@@ -348,10 +354,8 @@ cdef class Delivery:
         self._follow()
         if self.batch.state == BATCH_DONE:
             function(self, argument)
-        elif self.batch.callbacks is None:
-            self.batch.callbacks = [(self, function, argument)]
         else:
-            self.batch.callbacks.append((self, function, argument))
+            self.batch.add_callback((self, function, argument))
 
     def cancel(self):
         """Withdraw the record if it was not sent yet; return whether it was withdrawn.

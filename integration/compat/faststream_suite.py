@@ -3,7 +3,8 @@
     python -m integration.compat.faststream_suite embedded
     python -m integration.compat.faststream_suite 4.3.1 -- -k batch
 
-The tests are those of the release in `sources.py`, unchanged; the broker listens on their port, 9092.
+The tests are those of the release in `sources.py`, unchanged; the broker listens on their port,
+9092.
 """
 
 from __future__ import annotations

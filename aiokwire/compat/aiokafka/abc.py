@@ -23,7 +23,8 @@ class ConsumerRebalanceListener(abc.ABC):
 
     @abc.abstractmethod
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> Any:
-        """Called at the end of a rebalance with all partitions of the consumer, before the first fetch."""
+        """Called at the end of a rebalance with all partitions of the consumer, before the first
+        fetch."""
 
 
 class AbstractTokenProvider(abc.ABC):

@@ -1,4 +1,5 @@
-"""`AIOKafkaClient`: a cluster's metadata, for applications and beside each producer and consumer."""
+"""`AIOKafkaClient`: a cluster's metadata, for applications and beside each producer and
+consumer."""
 
 from __future__ import annotations
 
@@ -142,7 +143,8 @@ class AIOKafkaClient:
             return await self._client.request(request, to=Node(node_id))
 
     async def coordinator_lookup(self, coordinator_type: int, coordinator_key: str) -> int:
-        """Return the node id of a group's coordinator (type 0), or of a transactional id's (type 1)."""
+        """Return the node id of a group's coordinator (type 0), or of a transactional id's (type
+        1)."""
         from aiokwire.cluster import CoordinatorKind
 
         kind = CoordinatorKind.TRANSACTION if coordinator_type else CoordinatorKind.GROUP

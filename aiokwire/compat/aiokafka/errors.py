@@ -1,7 +1,7 @@
 """aiokafka's exceptions, each a subclass of ours, and the translation of our errors into them.
 
-`except aiokafka.errors.KafkaError` and `except aiokwire.errors.KafkaError` both catch them. The text
-of an error is aiokafka's class name followed by our message.
+`except aiokafka.errors.KafkaError` and `except aiokwire.errors.KafkaError` both catch them. The
+text of an error is aiokafka's class name followed by our message.
 """
 
 from __future__ import annotations
@@ -600,7 +600,8 @@ kafka_errors: dict[int, type[BrokerResponseError]] = {
 
 
 def for_code(error_code: int) -> type[BrokerResponseError]:
-    """Return the class of a broker's error code; `UnknownError` for codes that aiokafka does not know."""
+    """Return the class of a broker's error code; `UnknownError` for codes that aiokafka does not
+    know."""
     return kafka_errors.get(error_code, UnknownError)
 
 

@@ -25,7 +25,8 @@ class DefaultPartitioner:
 
     @classmethod
     def __call__(cls, key: bytes | None, all_partitions: Sequence[int], available: Sequence[int]) -> int:
-        """Return one of `all_partitions`; without a key one of the `available` ones, if there are any."""
+        """Return one of `all_partitions`; without a key one of the `available` ones, if there are
+        any."""
         if key is None:
             return cls.rng.choice(available or all_partitions)
         return all_partitions[(murmur2(key) & 0x7FFFFFFF) % len(all_partitions)]

@@ -57,7 +57,8 @@ class AiokafkaFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Restore the module's own spec, which the import system has replaced: it was executed before."""
+        """Restore the module's own spec, which the import system has replaced: it was executed
+        before."""
         assert module.__spec__ is not None
         module.__spec__ = self._specs.pop(module.__spec__.name)
 

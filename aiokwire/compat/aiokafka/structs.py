@@ -1,4 +1,5 @@
-"""aiokafka's values. `TopicPartition` is ours; records are ours, too, and instances of `ConsumerRecord`."""
+"""aiokafka's values. `TopicPartition` is ours; records are ours, too, and instances of
+`ConsumerRecord`."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """The position of an acknowledged record. `timestamp_type` is 1 if the broker set the timestamp."""
+    """The position of an acknowledged record. `timestamp_type` is 1 if the broker set the
+    timestamp."""
 
     topic: str
     partition: int
@@ -73,8 +75,8 @@ class RecordMetadata(NamedTuple):
 
 @dataclass
 class ConsumerRecord(Generic[KT, VT], metaclass=ABCMeta):
-    """A record of a consumer. Consumers return `aiokwire.Record`s, which are instances of this class and have its
-    attributes; this one is for programs that make records themselves."""
+    """A record of a consumer. Consumers return `aiokwire.Record`s, which are instances of this
+    class and have its attributes; this one is for programs that make records themselves."""
 
     topic: str
     partition: int

@@ -1,4 +1,5 @@
-"""`AIOKafkaAdminClient`: aiokafka's admin client. Results have aiokafka's form: error codes in tuples."""
+"""`AIOKafkaAdminClient`: aiokafka's admin client. Results have aiokafka's form: error codes in
+tuples."""
 
 from __future__ import annotations
 
@@ -192,7 +193,8 @@ class AIOKafkaAdminClient:
         return found
 
     async def alter_configs(self, config_resources: Iterable[ConfigResource]) -> list[responses.AlterConfigsResponse]:
-        """Replace all settings of topics or brokers: those that are not named return to their defaults."""
+        """Replace all settings of topics or brokers: those that are not named return to their
+        defaults."""
         found = []
         for target, group in _by_target(config_resources).items():
             resources = [
@@ -255,7 +257,8 @@ class AIOKafkaAdminClient:
         group_coordinator_id: int | None = None,
         partitions: Iterable[TopicPartition] | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return a group's committed offsets: all, or those of `partitions`, -1 for those without one.
+        """Return a group's committed offsets: all, or those of `partitions`, -1 for those without
+        one.
 
         `group_coordinator_id` has no effect: the coordinator is found, and found again if it moves.
         """
@@ -271,7 +274,8 @@ class AIOKafkaAdminClient:
     async def delete_records(
         self, records_to_delete: Mapping[TopicPartition, RecordsToDelete], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
-        """Delete the records before an offset; return the first offset of each partition after that.
+        """Delete the records before an offset; return the first offset of each partition after
+        that.
 
         Raises: the error of a partition.
         """

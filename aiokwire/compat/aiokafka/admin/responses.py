@@ -81,8 +81,8 @@ class CreatePartitionsResponse(NamedTuple):
 
 
 class DescribeConfigsResponse(NamedTuple):
-    """`resources`: (error code, message, type, name, entries), an entry being (name, value, read-only,
-    source, sensitive, synonyms)."""
+    """`resources`: (error code, message, type, name, entries), an entry being (name, value,
+    read-only, source, sensitive, synonyms)."""
 
     throttle_time_ms: int
     resources: list[tuple[int, str | None, int, str, list[tuple[Any, ...]]]]
@@ -104,8 +104,8 @@ class AlterConfigsResponse(NamedTuple):
 
 
 class DescribeGroupsResponse(NamedTuple):
-    """`groups`: (error code, group, state, protocol type, protocol, members), a member being (id, client
-    id, host, metadata, assignment)."""
+    """`groups`: (error code, group, state, protocol type, protocol, members), a member being (id,
+    client id, host, metadata, assignment)."""
 
     throttle_time_ms: int
     groups: list[tuple[int, str, str, str, str, list[tuple[Any, ...]]]]
@@ -116,8 +116,8 @@ class DescribeGroupsResponse(NamedTuple):
 
 
 class MetadataResponse(NamedTuple):
-    """`brokers`: (node id, host, port, rack); `topics`: (error code, topic, internal, partitions), a
-    partition being (error code, number, leader, replicas, in-sync replicas, offline replicas)."""
+    """`brokers`: (node id, host, port, rack); `topics`: (error code, topic, internal, partitions),
+    a partition being (error code, number, leader, replicas, in-sync replicas, offline replicas)."""
 
     throttle_time_ms: int
     brokers: list[tuple[int, str, int, str | None]]

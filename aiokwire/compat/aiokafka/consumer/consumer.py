@@ -137,7 +137,8 @@ class AIOKafkaConsumer:
     # --- life ---------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Connect, find the topics, and join the group, if there is one, until it has assigned partitions.
+        """Connect, find the topics, and join the group, if there is one, until it has assigned
+        partitions.
 
         Raises: KafkaConnectionError: no bootstrap server responds; UnknownTopicOrPartitionError: a
         topic does not exist, and is not created; the error that keeps the member out of its group.
@@ -157,8 +158,8 @@ class AIOKafkaConsumer:
                 await self._consumer.joined(FOREVER)
 
     async def stop(self) -> None:
-        """Commit the offsets after the last delivered records, if automatic commits are on; leave the
-        group, and disconnect."""
+        """Commit the offsets after the last delivered records, if automatic commits are on; leave
+        the group, and disconnect."""
         if self._closed:
             return
         self._closed = True
@@ -434,7 +435,8 @@ class AIOKafkaConsumer:
         return _known(self._ends(partition).last_stable_offset) if self._is_transactional else -1
 
     def last_poll_timestamp(self, partition: TopicPartition) -> int | None:
-        """Return when the last fetch response came, in milliseconds since the epoch; None before any."""
+        """Return when the last fetch response came, in milliseconds since the epoch; None before
+        any."""
         return _known(self._ends(partition).fetched_at)
 
     def _ends(self, partition: TopicPartition) -> Any:
@@ -504,12 +506,14 @@ class AIOKafkaConsumer:
         return {tp: None if at is None else OffsetAndTimestamp(at.offset, at.timestamp) for tp, at in found.items()}
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Look up the offsets of the first records. Raises: UnsupportedVersionError, KafkaTimeoutError."""
+        """Look up the offsets of the first records. Raises: UnsupportedVersionError,
+        KafkaTimeoutError."""
         with translating(ConsumerStoppedError):
             return await self._consumer.beginning_offsets(partitions, timeout=self._request_timeout)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Look up the offsets of the next records. Raises: UnsupportedVersionError, KafkaTimeoutError."""
+        """Look up the offsets of the next records. Raises: UnsupportedVersionError,
+        KafkaTimeoutError."""
         with translating(ConsumerStoppedError):
             return await self._consumer.end_offsets(partitions, timeout=self._request_timeout)
 

@@ -18,7 +18,8 @@ log = logging.getLogger("aiokwire.compat.aiokafka")
 class AdaptedListener(RebalanceListener):
     """Commits what was delivered before a rebalance, then calls the application's listener.
 
-    Refers to our consumer only: it lives as long as the membership, the application's consumer may not.
+    Refers to our consumer only: it lives as long as the membership, the application's consumer may
+    not.
     """
 
     every_rebalance: ClassVar[bool] = True

@@ -1,4 +1,5 @@
-"""The subscriptions and assignments that group members exchange, as assignors of aiokafka see them."""
+"""The subscriptions and assignments that group members exchange, as assignors of aiokafka see
+them."""
 
 from __future__ import annotations
 

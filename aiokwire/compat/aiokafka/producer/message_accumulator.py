@@ -32,7 +32,8 @@ class AppendedMetadata(NamedTuple):
 
 
 class BatchBuilder:
-    """Collects records for one partition, up to `batch_size` bytes before compression; the first always fits."""
+    """Collects records for one partition, up to `batch_size` bytes before compression; the first
+    always fits."""
 
     def __init__(
         self,
@@ -51,7 +52,8 @@ class BatchBuilder:
     def append(
         self, *, timestamp: int | None, key: Any, value: Any, headers: Sequence[tuple[str, bytes | None]] = ()
     ) -> AppendedMetadata | None:
-        """Add a record; return its offset in the batch and its size, None if the batch is full or closed.
+        """Add a record; return its offset in the batch and its size, None if the batch is full or
+        closed.
 
         `timestamp` is in milliseconds; None: now.
 

@@ -43,7 +43,8 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class AIOKafkaProducer:
-    """Sends records; `send` returns a future of the acknowledgement. Options and defaults are aiokafka's."""
+    """Sends records; `send` returns a future of the acknowledgement. Options and defaults are
+    aiokafka's."""
 
     _numbers: ClassVar[itertools.count[int]] = itertools.count(1)
     _closed: bool | None = None  # until the constructor has ended
@@ -292,7 +293,8 @@ class AIOKafkaProducer:
             await transaction.abort()
 
     def transaction(self) -> TransactionContext:
-        """Return a context that begins a transaction, and commits it at its end or aborts it after an error."""
+        """Return a context that begins a transaction, and commits it at its end or aborts it after
+        an error."""
         return TransactionContext(self)
 
     async def send_offsets_to_transaction(self, offsets: Offsets, group_id: str) -> None:

@@ -17,7 +17,8 @@ from aiokwire.types import TopicPartition
 
 
 class StickyPartitionAssignor(AbstractPartitionAssignor):
-    """The eager sticky assignor. As in aiokafka the class remembers the last assignment; consumers have one each."""
+    """The eager sticky assignor. As in aiokafka the class remembers the last assignment; consumers
+    have one each."""
 
     name = "sticky"
     version = 0
