@@ -22,7 +22,7 @@ async def test_one_address_gets_five_lines_and_then_a_sum(caplog: pytest.LogCapt
     assert len(caplog.records) == PER_WINDOW + 1
     peers.flush()
     assert len(caplog.records) == PER_WINDOW + 2
-    assert "connections from 10.0.0.1: 341 more were closed" in caplog.text
+    assert "closed 341 more connections from 10.0.0.1" in caplog.text
     caplog.clear()
     peers.warn("10.0.0.1:1", "nonsense")
     assert len(caplog.records) == 1, "a new window"
@@ -35,7 +35,7 @@ async def test_the_addresses_that_are_counted_are_bounded(caplog: pytest.LogCapt
         peers.warn(f"fe80::{number:x}:1", "nonsense")
     assert len(caplog.records) == MOST_ADDRESSES + PER_WINDOW
     peers.flush()
-    assert f"other addresses: {2 * MOST_ADDRESSES - PER_WINDOW} more" in caplog.text
+    assert f"closed {2 * MOST_ADDRESSES - PER_WINDOW} more connections from other addresses" in caplog.text
 
 
 async def test_bad_requests_of_a_client_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
@@ -47,7 +47,7 @@ async def test_bad_requests_of_a_client_do_not_fill_the_log(caplog: pytest.LogCa
                 assert await client.closed_by_broker()
                 await client.close()
     assert len(caplog.records) == PER_WINDOW + 1
-    assert "15 more were closed" in caplog.text
+    assert "closed 15 more connections" in caplog.text
 
 
 async def test_names_in_requests_cannot_forge_a_log_line(client: RawClient, caplog: pytest.LogCaptureFixture) -> None:

@@ -31,7 +31,10 @@ SEAMS = {
     r"\bcreate_connection\(": {"net/dial.py"},
     r"\bcreate_server\(": {"broker/server.py"},
     r"(?<![\w.])(?<!def )(?<!int )open\(|\bshutil\.": {"broker/log/storage.py"},
-    r"\bos\.(open|read|write|stat|listdir|scandir|remove|unlink|rename|replace|fsync)\(": {"broker/log/storage.py"},
+    r"\bos\.(open|read|write|stat|listdir|scandir|remove|unlink|rename|replace|fsync)\(": {
+        "broker/log/storage.py",
+        "migration/files.py",  # source files of programs
+    },
     r"\bos\.urandom|\buuid[14]\(|\bimport secrets|\brandom\.(?!Random\b)[a-z]\w*\(|\bSystemRandom": {
         "security/secret.py",
         *("outbox/leadership.py", "outbox/table.py"),  # ids of rows in a database, which is not simulated

@@ -337,7 +337,7 @@ async def test_periods_of_minutes_take_no_time(kafka_worker: NewTest) -> None:
             await test.send("orders", order)
             await anyio.sleep(610)
         await test.drain()
-        assert [record.value for record in test.sent("sums")] == [b"1: a", b"3: c"]
+        assert sorted(record.value or b"" for record in test.sent("sums")) == [b"1: a", b"3: c"]
         errors = [type(call.error) for call in test.periodic_calls]
         assert errors == [type(None), ConnectionError, type(None)]
         assert {call.handler for call in test.periodic_calls} == {"close_the_till"}
