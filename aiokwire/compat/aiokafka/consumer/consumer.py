@@ -456,6 +456,10 @@ class AIOKafkaConsumer:
         await self._ready()
         if self._mode is None:
             raise IllegalStateError("Not subscribed to any topics: call subscribe() or assign() first")
+        if not self._consumer.assignment:
+            raise IllegalStateError(
+                "No partitions assigned: the group is rebalancing, or has more members than partitions"
+            )
         if offsets is None:
             chosen = {tp: at for tp, at in self._consumer.positions().items() if at is not None}
         else:

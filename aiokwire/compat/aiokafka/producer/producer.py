@@ -373,6 +373,8 @@ def _settle(delivery: Delivery, future: Future) -> None:
     if delivery.error is not None:
         error = delivery.exception()
         future.set_exception(translated(error) if isinstance(error, errors.KafkaError) else error or KeyError())
+        if isinstance(error, errors.TransactionAborted):
+            future.exception()  # the commit or abort reports it: asyncio need not, if the future is not awaited
         return
     topic, partition, offset, timestamp = delivery.result()
     place = TopicPartition(topic, partition)
