@@ -740,5 +740,4 @@ def _after_fork():
         accumulator.close("this producer was created before a fork: create one in the child process")
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_after_fork)

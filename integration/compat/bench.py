@@ -1,4 +1,5 @@
-"""What the compat layer costs and gains: one program on aiokafka, on the layer, and on our interface.
+"""What the compat layer costs and gains: one program on aiokafka, on the layer, and on our
+interface.
 
     python -m integration.compat.bench [--broker embedded] [--records 2000000] [--rounds 3]
 
@@ -28,7 +29,8 @@ PARTITIONS: Final = 4
 
 
 def server_named(name: str) -> KafkaServer:
-    """Return the embedded broker, or Kafka of a release, with the settings of a production broker."""
+    """Return the embedded broker, or Kafka of a release, with the settings of a production
+    broker."""
     settings = {"num.partitions": PARTITIONS}
     return (
         EmbeddedProcess(settings=settings)

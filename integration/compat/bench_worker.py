@@ -1,4 +1,5 @@
-"""One measurement of `bench`: `python -m integration.compat.bench_worker CLIENT KIND ADDRESS TOPIC RECORDS`."""
+"""One measurement of `bench`: `python -m integration.compat.bench_worker CLIENT KIND ADDRESS TOPIC
+RECORDS`."""
 
 from __future__ import annotations
 
