@@ -134,6 +134,10 @@ class TransactionCommitter:
         self._close()
 
     def _keep(self, tp: TopicPartition | None, outputs: list[Output]) -> None:
+        if tp is not None and tp not in self._queue.partitions:
+            # Lost in the turn in which the handler was woken to publish: the new owner handles its records.
+            self._must_abort = f"{tp} was given up meanwhile"
+            return
         self._published.append(Published(tp, outputs))
         self._outputs += len(outputs)
         if self._outputs >= MOST_OUTPUTS:

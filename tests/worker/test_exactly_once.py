@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import pytest
 
-from aiokwire import Context, DeadLetter, KafkaError, Worker
+from aiokwire import Consumer, Context, DeadLetter, KafkaError, Producer, TopicPartition, Worker
 from aiokwire.broker import Broker
+from aiokwire.producer import ProducerConfig
 from aiokwire.testing import ApiKey, ErrorCode
+from aiokwire.types import Order
+from aiokwire.worker.committer import Finished
+from aiokwire.worker.completed_offsets import CompletedOffsets
+from aiokwire.worker.context import Output
+from aiokwire.worker.handlers import Handler
+from aiokwire.worker.outcomes import RetryPolicy
+from aiokwire.worker.recovery import RenewableProducer
+from aiokwire.worker.transactional import TransactionCommitter
+from aiokwire.worker.work_queue import HandlerLine, WorkQueue
 from tests.worker.workers import Handled, committed, fill, new_worker, until, until_committed, values, visible
 
 
@@ -151,6 +161,41 @@ async def test_metadata_that_the_broker_finds_too_large_is_shortened(kafka_broke
         handled.release("1")
         await until_committed(kafka_broker, 2)
     assert sorted(await visible(kafka_broker, "invoices")) == invoices("1", "2")
+
+
+class Run(NamedTuple):
+    """A handler's call, as the committer knows it."""
+
+    place: str
+    tp: TopicPartition
+
+
+async def test_what_a_handler_publishes_after_its_partition_was_lost_is_not_committed(kafka_broker: Broker) -> None:
+    """A loss and a new transaction may wake a handler that waits to publish in one turn of the loop."""
+    kept, lost = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    queue = WorkQueue(Order.KEY, 10, 1000, lambda: None)
+    handler = Handler(no_op, "orders")
+    queue.assign(kept, HandlerLine(handler, RetryPolicy(), 1.0, handler), CompletedOffsets())
+    config = ProducerConfig[bytes, bytes](bootstrap_servers=kafka_broker.bootstrap_servers, transactional_id="billing")
+    producers = RenewableProducer(config, lambda config: Producer(config=config), has_own_id=True)
+    fatal: list[BaseException] = []
+    async with (
+        Consumer(partitions=[kept], bootstrap_servers=kafka_broker.bootstrap_servers, group_id="billing") as consumer,
+        producers.current,
+        anyio.create_task_group() as tasks,
+    ):
+        finished = Finished(consumer, queue, 4096)
+        committer = TransactionCommitter(producers, consumer, finished, queue, 0.01, random.Random(1), fatal.append)
+        tasks.start_soon(committer.run)
+        await committer.publish(Run("orders[1] at offset 5", lost), [Output("invoices", b"5", None, 0, None, None)])
+        await committer.publish(Run("orders[0] at offset 7", kept), [Output("invoices", b"7", None, 0, None, None)])
+        await committer.commit([kept], 10)
+        tasks.cancel_scope.cancel()
+    assert await visible(kafka_broker, "invoices") == ["7"]
+    assert not fatal
+
+
+async def no_op(_value: bytes) -> None: ...
 
 
 @pytest.mark.parametrize("seed", range(3))
