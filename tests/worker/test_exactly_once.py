@@ -171,7 +171,8 @@ class Run(NamedTuple):
 
 
 async def test_what_a_handler_publishes_after_its_partition_was_lost_is_not_committed(kafka_broker: Broker) -> None:
-    """A loss and a new transaction may wake a handler that waits to publish in one turn of the loop."""
+    """A loss and a new transaction may wake a handler that waits to publish in one turn of the
+    loop."""
     kept, lost = TopicPartition("orders", 0), TopicPartition("orders", 1)
     queue = WorkQueue(Order.KEY, 10, 1000, lambda: None)
     handler = Handler(no_op, "orders")
