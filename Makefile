@@ -25,7 +25,7 @@ SPARK := $(if $(filter-out tests/net tests/cluster tests/producer tests/consumer
 KERNEL := $(shell find aiokwire -name '*.pyx' -o -name '*.pxd')
 # Two notices of setuptools about what this project chooses: extension modules in pyproject.toml (experimental), and
 # editable installations that type checkers can follow (`compat`). Other warnings and all errors are shown.
-$(VENV)/base.stamp $(VENV)/kernel.stamp wheel: export PYTHONWARNINGS := \
+$(VENV)/base.stamp $(VENV)/kernel.stamp wheel dist: export PYTHONWARNINGS := \
 	ignore:`[tool.setuptools.ext-modules]`:UserWarning,ignore:Compat editable installs:UserWarning
 
 .DEFAULT_GOAL := help

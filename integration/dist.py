@@ -1,8 +1,8 @@
 """Build the wheel and the source archive of a release into `dist`, and check them.
 
 `make dist` calls it in an environment with the dependency group `release`. The source archive is
-built first, unpacked elsewhere, and compiled there twice without the network: both wheels must have
-the same bytes. auditwheel names the oldest system that a Linux wheel runs on. The wheel is used as
+built first, unpacked elsewhere, and compiled there twice without the network, with nothing but the
+build requirements that it names: both wheels must have the same bytes. auditwheel names the oldest system that a Linux wheel runs on. The wheel is used as
 `integration/wheel.py --index` does, by `uvx` and by `pipx run`. The bill of materials lists what an
 installation brings; `--sbom` writes it alone.
 """
@@ -14,16 +14,19 @@ import hashlib
 import io
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import venv
 from pathlib import Path
 
 from integration.wheel import CHECKOUT, newest_wheel, run_broker
 
 DIST = CHECKOUT / "dist"
+INTERPRETER = f"cp3{sys.version_info.minor}"
 # Without debug information and symbols: a tenth of the size, and no paths of the machine.
 SMALL = {"CFLAGS": "-g0", "LDFLAGS": "-Wl,--strip-all" if sys.platform == "linux" else ""}
 REQUIRED = (
@@ -89,14 +92,30 @@ def check_sdist(archive: Path) -> None:
     print(f"{archive.name}: {archive.stat().st_size:,} bytes, {len(names)} entries")
 
 
-def build_wheel(archive: Path, epoch: str, outdir: Path) -> Path:
+def download_requirements(house: Path) -> None:
+    """Download what `pyproject.toml` requires of a build."""
+    required = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["build-system"]["requires"]
+    run(sys.executable, "-m", "pip", "download", "-q", "-d", house, *required)
+
+
+def offline() -> list[str]:
+    """Return the prefix of a command that runs without network interfaces, where the system
+    permits it."""
+    prefix = ["unshare", "--map-root-user", "--net"]
+    if shutil.which("unshare") and subprocess.run([*prefix, "true"], check=False, capture_output=True).returncode == 0:
+        return prefix
+    print("this system has no unshare: pip's --no-index alone keeps the build off the network")
+    return []
+
+
+def build_wheel(archive: Path, epoch: str, house: Path, outdir: Path) -> Path:
     """Compile the source archive in a folder of its own, without the network."""
     with tempfile.TemporaryDirectory() as directory:
         with tarfile.open(archive) as packed:
             packed.extractall(directory, filter="data")
         source = next(Path(directory).iterdir())
         run(
-            sys.executable, "-m", "pip", "wheel", "-q", "--no-index", "--no-build-isolation", "--no-deps",
+            *offline(), sys.executable, "-m", "pip", "wheel", "-q", "--no-index", "--find-links", house, "--no-deps",
             "-w", outdir, source, SOURCE_DATE_EPOCH=epoch, **SMALL,
         )  # fmt: skip
     return newest_wheel(outdir)
@@ -106,17 +125,17 @@ def repaired(wheel: Path, epoch: str, outdir: Path) -> Path:
     """Return a Linux wheel with the tag of the oldest system that it runs on."""
     if platform.system() != "Linux":
         return wheel
-    environment = {"PATH": f"{tool('').parent}:{os.environ['PATH']}", "SOURCE_DATE_EPOCH": epoch}
+    environment = {"PATH": f"{tool('patchelf').parent}:{os.environ['PATH']}", "SOURCE_DATE_EPOCH": epoch}
     run(sys.executable, "-m", "auditwheel", "repair", "-w", outdir, wheel, **environment)
     return newest_wheel(outdir)
 
 
-def build_twice(archive: Path, epoch: str) -> Path:
+def build_twice(archive: Path, epoch: str, house: Path) -> Path:
     """Build the wheel twice, and keep it if both have the same bytes."""
     hashes, content, name = set(), b"", ""
     for _ in range(2):
         with tempfile.TemporaryDirectory() as directory:
-            built = build_wheel(archive, epoch, Path(directory))
+            built = build_wheel(archive, epoch, house, Path(directory))
             final = repaired(built, epoch, Path(directory) / "repaired")
             content, name = final.read_bytes(), final.name
             hashes.add(hashlib.sha256(content).hexdigest())
@@ -153,11 +172,14 @@ def main() -> None:
         write_sbom(newest_wheel(DIST))
         return
     DIST.mkdir(exist_ok=True)
-    for old in (*DIST.glob("aiokwire-*.whl"), *DIST.glob("aiokwire-*.tar.gz"), *DIST.glob("aiokwire-*.json")):
+    # Wheels of other interpreters stay.
+    for old in (*DIST.glob(f"aiokwire-*-{INTERPRETER}-*"), *DIST.glob("aiokwire-*.tar.gz")):
         old.unlink()
     epoch = commit_time()
     archive = build_sdist(epoch)
-    wheel = build_twice(archive, epoch)
+    with tempfile.TemporaryDirectory() as house:
+        download_requirements(Path(house))
+        wheel = build_twice(archive, epoch, Path(house))
     run(sys.executable, "-m", "twine", "check", "--strict", archive, wheel)
     run(sys.executable, CHECKOUT / "integration" / "wheel.py", DIST, "--index")
     try_runners(wheel)
