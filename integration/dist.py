@@ -2,9 +2,10 @@
 
 `make dist` calls it in an environment with the dependency group `release`. The source archive is
 built first, unpacked elsewhere, and compiled there twice without the network, with nothing but the
-build requirements that it names: both wheels must have the same bytes. auditwheel names the oldest system that a Linux wheel runs on. The wheel is used as
-`integration/wheel.py --index` does, by `uvx` and by `pipx run`. The bill of materials lists what an
-installation brings; `--sbom` writes it alone.
+build requirements that it names: both wheels must have the same bytes. auditwheel names the oldest
+system that a Linux wheel runs on. The wheel is used as `integration/wheel.py --index` does, by
+`uvx` and by `pipx run`. The bill of materials lists what an installation brings; `--sbom` writes it
+alone.
 """
 
 from __future__ import annotations
