@@ -13,8 +13,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +24,9 @@ import tarfile
 import tempfile
 import tomllib
 import venv
+import zipfile
 from pathlib import Path
+from typing import Any
 
 from integration.wheel import CHECKOUT, newest_wheel, run_broker
 
@@ -149,16 +153,56 @@ def build_twice(archive: Path, epoch: str, house: Path) -> Path:
 
 def write_sbom(wheel: Path) -> None:
     """Write the bill of materials of an installation, with licences, in CycloneDX's format."""
+    target = DIST / f"{wheel.name.removesuffix('.whl')}.cdx.json"
     with tempfile.TemporaryDirectory() as directory:
         venv.create(directory, with_pip=False)
         python = Path(directory) / "bin" / "python"
         run(sys.executable, "-m", "pip", "--python", python, "install", "-q", wheel)
-        target = DIST / f"{wheel.name.removesuffix('.whl')}.cdx.json"
         run(
             tool("cyclonedx-py"), "environment", "--pyproject", CHECKOUT / "pyproject.toml", "--output-reproducible",
             "--of", "JSON", "-o", target, python,
         )  # fmt: skip
-    print(f"{target.name}: written")
+    found = json.loads(target.read_text())
+    found["metadata"]["component"] |= described(wheel)
+    check_licences(found)
+    target.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+    print(f"{target.name}: {len(found['components'])} components, each with its licence")
+
+
+def described(wheel: Path) -> dict[str, Any]:
+    """Return what the wheel is, and the code of others within it: Cython's, in the compiled
+    modules."""
+    version = wheel.name.split("-")[1]
+    return {
+        "version": version,
+        "purl": f"pkg:pypi/aiokwire@{version}",
+        "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(wheel.read_bytes()).hexdigest()}],
+        "components": [
+            {
+                "type": "library",
+                "name": "Cython",
+                "version": cython_version(wheel),
+                "description": "Its support code is part of the compiled modules.",
+                "licenses": [{"license": {"id": "Apache-2.0"}}],
+            }
+        ],
+    }
+
+
+def cython_version(wheel: Path) -> str:
+    """Return the version of Cython that wrote the C code of a wheel, as its modules name it."""
+    with zipfile.ZipFile(wheel) as packed:
+        module = next(name for name in packed.namelist() if name.endswith((".so", ".pyd")))
+        named = re.search(rb"_cython_(\d+(?:_\w+)*)", packed.read(module))
+    assert named, f"{module} does not name its version of Cython"
+    return named[1].decode().replace("_", ".")
+
+
+def check_licences(found: dict[str, Any]) -> None:
+    """Check that every component of a bill of materials has a licence."""
+    own = found["metadata"]["component"]
+    bare = [part["name"] for part in (own, *own["components"], *found["components"]) if not part.get("licenses")]
+    assert not bare, f"components without a licence: {bare}"
 
 
 def try_runners(wheel: Path) -> None:
