@@ -21,6 +21,7 @@ from aiokwire.broker import Listener, Setup, new_setup
 from aiokwire.security import CertificateAuthority, TlsOptions
 from aiokwire.testing import ThreadedBroker
 from integration.go_programs import built
+from integration.interop.peers import unclosed_sockets_ignored
 from integration.kafka import libs
 from integration.kafka.fetch import java
 from integration.kafka.secure_kerberos import REALM, Kerberos
@@ -166,6 +167,7 @@ def _python_options(secured: Secured, way: Way) -> dict[str, Any]:
     return options | {"sasl_plain_username": way.user, "sasl_plain_password": way.password}
 
 
+@unclosed_sockets_ignored()
 def kafka_python(secured: Secured, topic: str, way: Way) -> list[bytes | None]:
     from kafka import KafkaConsumer, KafkaProducer  # type: ignore[import-untyped]  # it has no types
 

@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from integration.embedded import EmbeddedProcess
+from integration.interop.peers import unclosed_sockets_ignored
 from integration.interop.verifiable import VerifiableConsumer, until
 from integration.kafka.metadata import create_by_asking
 
@@ -247,6 +248,7 @@ def test_members_of_aiokafka_share_partitions_and_commit(server: EmbeddedProcess
     asyncio.run(run())
 
 
+@unclosed_sockets_ignored()
 def test_members_of_kafka_python_share_partitions_and_commit(server: EmbeddedProcess) -> None:
     from kafka import KafkaConsumer  # type: ignore[import-untyped]  # it has no types
 
