@@ -87,17 +87,12 @@ class Supervisor:
         return self._status
 
     async def _stop_on_signals(self, signals: AsyncIterator[signal.Signals]) -> None:
-        async with anyio.create_task_group() as tasks:
-            async for number in signals:
-                if self._stopping.is_set():
-                    logger.warning(
-                        "received %s again: forwarding it to %d process(es)", number.name, len(self._running)
-                    )
-                    self._terminate_all()
-                    continue
-                self._stopping.set()
-                self._replacing.set()
-                tasks.start_soon(self._end_all)
+        async for number in signals:
+            if self._stopping.is_set():
+                logger.warning("received %s again: forwarding it to %d process(es)", number.name, len(self._running))
+                for process in self._running.values():
+                    _terminate(process)
+            self._stop()
 
     async def _replace_on_changes(self, changed: Callable[[], Awaitable[str]]) -> None:
         while True:
@@ -107,14 +102,13 @@ class Supervisor:
             logger.warning("%s changed: restarting %d process(es)", what, self._count)
             replacing, self._replacing = self._replacing, anyio.Event()
             replacing.set()
-            await self._end_all()
 
     async def _keep_running(self, number: int) -> None:
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, rng=self._rng)
         while not self._stopping.is_set():
             replacing = self._replacing
             started = loop_time()
-            status = await self._run_once(number)
+            status = await self._run_once(number, replacing)
             if self._stopping.is_set():
                 self._status = self._status or (0 if status in _ORDERLY else 1)
                 return
@@ -127,27 +121,44 @@ class Supervisor:
                 backoff.reset()
             await self._pause(number, status, backoff, replacing)
 
-    async def _run_once(self, number: int) -> int:
+    async def _run_once(self, number: int, replacing: anyio.Event) -> int:
         """Start a process and wait for its end; return its status, negative for a signal."""
         process = await anyio.open_process(
             self._command(number), stdin=subprocess.PIPE, stdout=None, stderr=None, start_new_session=True
         )
-        async with process:
+        async with process, anyio.create_task_group() as tasks:
             self._running[number] = process
             logger.info("process %d (pid %d) started", number, process.pid)
-            if self._stopping.is_set():
-                self._terminate_all()
+            tasks.start_soon(self._end_when, replacing, number, process)
             try:
-                return await process.wait()
+                status = await process.wait()
             finally:
                 del self._running[number]
+            tasks.cancel_scope.cancel()
+        return status
+
+    async def _end_when(self, replacing: anyio.Event, number: int, process: anyio.abc.Process) -> None:
+        """Terminate a process once it must be replaced or stopped; kill it after the grace period."""
+        await replacing.wait()
+        _terminate(process)
+        await anyio.sleep(self._grace)
+        logger.error(
+            "process %d (pid %d) is still running %g s after SIGTERM: killing it; its unfinished records are "
+            "delivered again",
+            number,
+            process.pid,
+            self._grace,
+        )
+        process.kill()
 
     def _give_up(self) -> None:
         """Stop, because a process cannot be started as it is configured."""
         self._status = USAGE
+        self._stop()
+
+    def _stop(self) -> None:
         self._stopping.set()
         self._replacing.set()
-        self._terminate_all()
 
     async def _pause(self, number: int, status: int, backoff: Backoff, replacing: anyio.Event) -> None:
         """Wait before a restart; with `changed`, after a failed start until there is a change."""
@@ -160,29 +171,6 @@ class Supervisor:
         with anyio.move_on_after(pause):
             await replacing.wait()
 
-    async def _end_all(self) -> None:
-        """Terminate the processes, and kill those that still run after the grace period."""
-        waiting = dict(self._running)
-        self._terminate_all()
-        with anyio.move_on_after(self._grace):
-            for process in waiting.values():
-                await process.wait()
-        for number, process in waiting.items():
-            if process.returncode is None:
-                logger.error(
-                    "process %d (pid %d) is still running %g s after SIGTERM: killing it; its unfinished records are "
-                    "delivered again",
-                    number,
-                    process.pid,
-                    self._grace,
-                )
-                process.kill()
-
-    def _terminate_all(self) -> None:
-        for process in self._running.values():
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-
     async def _kill_all(self) -> None:
         """Leave none behind after an error or a cancellation."""
         with anyio.CancelScope(shield=True), anyio.move_on_after(KILL_TIMEOUT):
@@ -190,6 +178,11 @@ class Supervisor:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
+
+
+def _terminate(process: anyio.abc.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
 
 
 def _described(status: int) -> str:

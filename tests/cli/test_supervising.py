@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import random
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 import anyio.streams.buffered
 import pytest
 
@@ -34,6 +36,7 @@ def on_term(*_):
     if len(terms) == (2 if behaviour == "slow" else 1):
         sys.exit(0)
 signal.signal(signal.SIGTERM, signal.SIG_IGN if behaviour == "stubborn" else on_term)
+signal.signal(signal.SIGCONT, lambda *_: report("alive"))  # after the handlers of the signals before it
 report("started")
 if behaviour == "wrong":
     sys.exit(2)
@@ -73,6 +76,13 @@ class Children:
         number, what, pid = (await self._received.get()).split()
         return int(number), what, int(pid)
 
+    async def report_of(self, number: int) -> str:
+        """Return what this process reports next; skip the reports of others."""
+        while True:
+            reporter, what, _ = await self.report()
+            if reporter == number:
+                return what
+
     async def started(self, *numbers: int) -> dict[int, int]:
         """Wait until these have started; return their process ids."""
         found = {}
@@ -88,6 +98,7 @@ class Children:
 async def supervised(
     behaviours: Mapping[int, str],
     *,
+    starting: Callable[[int], object] = lambda number: None,
     grace: float = 40.0,
     changed: Callable[[], Awaitable[str]] | None = None,
     status: int = 0,
@@ -99,6 +110,7 @@ async def supervised(
         children = Children(listener.extra(anyio.abc.SocketAttribute.local_port))
 
         def command(number: int) -> list[str]:
+            starting(number)
             return [sys.executable, "-S", "-c", CHILD, str(children.port), str(number), behaviours[number]]
 
         async def run() -> None:
@@ -166,6 +178,29 @@ async def test_a_second_signal_is_passed_on() -> None:
         assert (await children.report())[1] == "term1"
         stop()
         assert (await children.report())[1] == "term2"
+
+
+async def test_a_process_that_starts_during_the_stop_ends_and_the_others_receive_one_signal(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "aiokwire.cli.run")
+    starts: list[int] = []
+
+    def starting(number: int) -> None:
+        starts.append(number)
+        if len(starts) == 3:
+            stop()
+
+    async with supervised({1: "slow", 2: ""}, starting=starting) as children:
+        pids = await children.started(1, 2)
+        os.kill(pids[2], signal.SIGKILL)
+        assert await children.report_of(1) == "term1"
+        while caplog.text.count("started") < 3:
+            await anyio.lowlevel.checkpoint()
+        os.kill(pids[1], signal.SIGCONT)
+        assert await children.report_of(1) == "alive"
+        stop()
+        assert await children.report_of(1) == "term2"
 
 
 async def test_a_process_that_cannot_be_started_as_configured_ends_all() -> None:
