@@ -138,7 +138,7 @@ class Supervisor:
         return status
 
     async def _end_when(self, replacing: anyio.Event, number: int, process: anyio.abc.Process) -> None:
-        """Terminate a process once it must be replaced or stopped; kill it after the grace period."""
+        """Terminate a process that must be replaced or stopped; kill it after the grace period."""
         await replacing.wait()
         _terminate(process)
         await anyio.sleep(self._grace)
