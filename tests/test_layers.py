@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import pathlib
 import pkgutil
@@ -105,6 +106,7 @@ def _imports(path: pathlib.Path) -> list[tuple[int, str]]:
     return [row for row in found if row[1].split(".")[0] == "aiokwire"]
 
 
+@functools.cache
 def _imported_names(path: pathlib.Path) -> list[tuple[int, str]]:
     """Return the imports of a module, with each imported name, which may be a module."""
     names = [

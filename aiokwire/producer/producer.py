@@ -103,7 +103,6 @@ class Producer(Owner, Generic[K, V]):
         self._start_scope: anyio.CancelScope | None = None  # of the `start` that runs now
         self._closing = Closing()
         self._push: MetricsPush | None = None  # while it runs, if a broker takes metrics
-        self._unclosed = Unclosed()
         self._started = False
         self._closed = False
         self._serializer = RecordSerializer(self.config, hooks)
@@ -120,6 +119,7 @@ class Producer(Owner, Generic[K, V]):
 
     def _build(self) -> None:
         """Create the parts, again after a failed start: a closed client cannot be started."""
+        self._unclosed = Unclosed()  # the client of an earlier start has its own
         self._client = Client(self.config, hooks=self._hooks, rng=self._rng, unclosed=self._unclosed)
         self._core = ProducerCore(
             self._client, self.config, ProducerHooks.per_batch(self._hooks), self._joins, self._events

@@ -102,7 +102,7 @@ async def test_each_client_logs_one_warning_per_outage(tmp_path: Path, logged: L
                 for client in ("writing", "reading"):
                     assert len(logged(logging.WARNING, f"client {client!r}: no connection to node 1 at")) == outage
                     assert len(logged(logging.INFO, f"client {client!r}: reconnected to node 1 at")) == outage
-                assert len(logged(logging.WARNING)) == 2 * outage
+                assert len([each for each in logged(logging.WARNING) if "event loop" not in each]) == 2 * outage
                 if outage == 2:
                     await stack.aclose()
 

@@ -18,8 +18,10 @@ from aiokwire.admin import Admin
 from aiokwire.broker import Broker
 from aiokwire.cluster import Client
 from aiokwire.consumer import Consumer
-from aiokwire.errors import ConfigurationError, ConnectionFailed
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import AuthorizationError, ConfigurationError, ConnectionFailed
 from aiokwire.producer import Producer
+from aiokwire.protocol import ApiKey
 
 MAKERS: dict[str, Callable[[str], Any]] = {
     "Producer": lambda servers: Producer(servers, client_id="mine"),
@@ -64,6 +66,23 @@ def test_a_loop_that_ends_with_an_open_client_warns_once(kind: str, loop: str) -
         warnings.simplefilter("error")
         kept.clear()
         gc.collect()
+
+
+@each_loop
+def test_a_producer_that_started_at_the_second_attempt_does_not_warn_while_it_runs(loop: str) -> None:
+    """Regression: the client of the first attempt warned when it was collected."""
+
+    async def main() -> None:
+        async with Broker(topics={"t": 1}) as broker:
+            producer = Producer(broker.bootstrap_servers, transactional_id="mine")
+            broker.faults.on(ApiKey.INIT_PRODUCER_ID).error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            with pytest.raises(AuthorizationError):
+                await producer.start()
+            await producer.start()
+            gc.collect()
+            await producer.close()
+
+    assert run(loop, main) == []
 
 
 @pytest.mark.parametrize("kind", [kind for kind in MAKERS if kind != "Client"])

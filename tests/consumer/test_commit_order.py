@@ -68,7 +68,10 @@ async def test_a_retried_automatic_commit_takes_effect_before_a_newer_manual_one
         assert stored(kafka_broker) == 6
         await quiet()
         assert stored(kafka_broker) == 6
-    assert sent(kafka_broker.journal.requests(OffsetCommitRequest))[:4] == [0, 3, 3, 6]
+    offsets = sent(kafka_broker.journal.requests(OffsetCommitRequest))
+    assert offsets == sorted(offsets)
+    assert {*offsets} == {0, 3, 6}
+    assert offsets.count(3) >= 2
 
 
 async def test_commit_nowait_does_not_undo_the_next_commit(kafka_broker: Broker) -> None:

@@ -244,14 +244,13 @@ async def test_a_handler_that_uses_a_thread_or_a_socket_runs_in_real_time(kafka_
                 writer.close()
         elapsed.append(loop.time() - began)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with kafka_worker(worker) as test:
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server, kafka_worker(worker) as test:
         for order in ("a", "b", str(server.sockets[0].getsockname()[1])):
             await test.send("orders", order, key=order)
         await test.drain()
         assert len(test.completed) == 3
-    assert all(0.09 < seconds < 10 for seconds in elapsed), elapsed
-    server.close()
+    # The clock follows real time from the turn of the loop in which it notices the thread.
+    assert all(0.01 < seconds < 10 for seconds in elapsed), elapsed
 
 
 def test_tests_without_pytest_asyncio_run_in_virtual_time_too() -> None:
