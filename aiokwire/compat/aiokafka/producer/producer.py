@@ -1,15 +1,19 @@
 """`AIOKafkaProducer`: aiokafka's producer on `aiokwire.Producer`.
 
-Per record it adds one future to what our producer does. Everything else is translation: options
-(`options.py`), errors (`errors.py`), and transactions in single calls.
+`send` of a started producer is compiled (`_send.pyx`); the one here waits for what a record needs.
+Everything else is translation: options (`options.py`), errors (`errors.py`, `results.py`), and
+transactions in single calls.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import update_wrapper
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
@@ -19,16 +23,17 @@ from aiokwire.compat.aiokafka.errors import (
     IllegalOperation,
     KafkaConnectionError,
     ProducerClosed,
-    translated,
     translating,
 )
 from aiokwire.compat.aiokafka.options import UNSET, producer_options, warn_of_deprecated
 from aiokwire.compat.aiokafka.partitioner import DefaultPartitioner, Partitioner, is_default
+from aiokwire.compat.aiokafka.producer._send import Send, settle, settle_without_answer
 from aiokwire.compat.aiokafka.producer.message_accumulator import BatchBuilder
+from aiokwire.compat.aiokafka.producer.results import refusal, settle_together
 from aiokwire.compat.aiokafka.structs import OffsetAndMetadata, RecordMetadata
 from aiokwire.compat.aiokafka.unclosed import warn_unclosed
 from aiokwire.compat.aiokafka.util import Offsets, commit_structure_validate
-from aiokwire.producer import Delivery, Producer, Transaction
+from aiokwire.producer import Producer, Transaction
 from aiokwire.types import OffsetAndMetadata as OurOffset
 from aiokwire.types import TopicPartition
 
@@ -36,7 +41,6 @@ __all__ = ["AIOKafkaProducer"]
 
 _missing: Final = UNSET
 _DEFAULT_PARTITIONER: Final = DefaultPartitioner()
-_new = tuple.__new__
 
 Future = asyncio.Future[Any]
 Headers = Sequence[tuple[str, bytes | None]]
@@ -97,7 +101,8 @@ class AIOKafkaProducer:
         self._max_batch_size = max_batch_size
         self._transactional_id = transactional_id
         self._transaction: Transaction | None = None
-        self._settle = _settle_without_answer if options["acks"] == 0 else _settle
+        self._settle = settle_without_answer if options["acks"] == 0 else settle
+        self._compiled: Send | None = None  # from `start` on
         self._known: dict[str, set[int]] = {}
         producer = self._producer
         self.client = AIOKafkaClient.of(lambda: producer.client)
@@ -116,6 +121,18 @@ class AIOKafkaProducer:
         """
         with translating(KafkaConnectionError):
             await self._producer.start()
+        self._compiled = self._compiled_send()
+        if type(self).send is _SEND:  # else a subclass or a tool has its own
+            setattr(self, "send", self._compiled)  # noqa: B010 - mypy refuses to assign to a method
+
+    def _compiled_send(self) -> Send:
+        answers = self._settle is settle
+        serializers = self._key_serializer, self._value_serializer
+        running = asyncio.get_running_loop()
+        submit = self._producer.submit
+        send = Send(submit, weakref.ref(self), type(self), self._known, *serializers, running, answers)
+        send.ready = self._transactional_id is None
+        return _described(send)
 
     async def flush(self) -> None:
         """Wait until all records accepted so far are acknowledged, or have failed."""
@@ -181,10 +198,9 @@ class AIOKafkaProducer:
                 topic, value, key, partition=partition, timestamp=timestamp_ms, headers=headers
             )
         except errors.KafkaError as error:
-            raise _refusal(error, key, value) from error
-        future = asyncio.get_running_loop().create_future()
-        delivery.call_when_done(self._settle, future)
-        return future
+            raise refusal(error, key, value) from error
+        assert self._compiled is not None  # started, else the record was refused
+        return self._compiled.future(delivery)
 
     async def send_and_wait(
         self,
@@ -249,9 +265,9 @@ class AIOKafkaProducer:
                     )
                 )
             except errors.KafkaError as error:
-                raise _refusal(error, record.key, record.value) from error
+                raise refusal(error, record.key, record.value) from error
         if deliveries:
-            _settle_together(deliveries, self._settle, future)
+            settle_together(deliveries, self._settle, future)
         else:
             future.set_result(None)
         return future
@@ -269,7 +285,7 @@ class AIOKafkaProducer:
         transaction = self._producer.transaction()
         with translating():
             await transaction.__aenter__()
-        self._transaction = transaction
+        self._use(transaction)
 
     async def commit_transaction(self) -> None:
         """Deliver the records of the transaction, then commit it.
@@ -280,7 +296,7 @@ class AIOKafkaProducer:
         transaction = self._open_transaction()
         with translating():
             await transaction.__aexit__(None, None, None)
-        self._transaction = None
+        self._use(None)
 
     async def abort_transaction(self) -> None:
         """Abort the transaction.
@@ -288,7 +304,7 @@ class AIOKafkaProducer:
         Raises: ProducerFenced: a newer producer has taken over.
         """
         transaction = self._open_transaction()
-        self._transaction = None
+        self._use(None)
         with translating():
             await transaction.abort()
 
@@ -312,6 +328,11 @@ class AIOKafkaProducer:
         with translating():
             await self._transaction.send_offsets(_our_offsets(checked), group_id)
 
+    def _use(self, transaction: Transaction | None) -> None:
+        self._transaction = transaction
+        if self._compiled is not None:
+            self._compiled.ready = transaction is not None
+
     def _check_transactional(self) -> None:
         if self._transactional_id is None:
             raise IllegalOperation("transactions need a transactional_id")
@@ -327,6 +348,19 @@ class AIOKafkaProducer:
         if self._transaction is None:
             raise AssertionError("no transaction is open: await begin_transaction()")
         return self._transaction
+
+
+_SEND: Final = AIOKafkaProducer.send
+
+
+def _described(send: Send) -> Send:
+    """Give the compiled method what `inspect` reads of a coroutine function."""
+    update_wrapper(send, _SEND)
+    for name in ("__code__", "__defaults__", "__kwdefaults__"):
+        setattr(send, name, getattr(_SEND, name))
+    signature = inspect.signature(_SEND)
+    send.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
+    return send
 
 
 class TransactionContext:
@@ -361,61 +395,6 @@ class AdaptedPartitioner:
         found = self.producer.client.cluster.topics.get(topic)
         available = [each.partition for each in found.partitions if each.leader >= 0] if found is not None else []
         return self._partitioner(key, list(partitions), available)
-
-
-# --- results ----------------------------------------------------------------------------------------------------------
-
-
-def _settle(delivery: Delivery, future: Future) -> None:
-    """Give a record's outcome to its future."""
-    if future.done():  # cancelled
-        return
-    if delivery.error is not None:
-        error = delivery.exception()
-        future.set_exception(translated(error) if isinstance(error, errors.KafkaError) else error or KeyError())
-        if isinstance(error, errors.TransactionAborted):
-            future.exception()  # the commit or abort reports it: asyncio need not, if the future is not awaited
-        return
-    topic, partition, offset, timestamp = delivery.result()
-    place = TopicPartition(topic, partition)
-    future.set_result(_new(RecordMetadata, (topic, partition, place, offset, timestamp, delivery.timestamp_type, None)))
-
-
-def _settle_without_answer(delivery: Delivery, future: Future) -> None:
-    """With acks=0 the result is None."""
-    if future.done():
-        return
-    if delivery.error is not None:
-        _settle(delivery, future)
-    else:
-        future.set_result(None)
-
-
-def _settle_together(
-    deliveries: Sequence[Delivery], settle: Callable[[Delivery, Future], None], future: Future
-) -> None:
-    """Settle a batch's future with its first failure, else with its first record."""
-    left = len(deliveries)
-
-    def on_done(delivery: Delivery, future: Future) -> None:
-        nonlocal left
-        left -= 1
-        if delivery.error is not None:
-            settle(delivery, future)
-        elif not left:
-            settle(deliveries[0], future)
-
-    for delivery in deliveries:
-        delivery.call_when_done(on_done, future)
-
-
-def _refusal(error: errors.KafkaError, key: object, value: object) -> BaseException:
-    """Return the error for a record that was not accepted."""
-    if isinstance(error, errors.InvalidArgument):
-        given = (key, value)
-        wrong = any(each is not None and not isinstance(each, (bytes, bytearray, memoryview)) for each in given)
-        return TypeError(str(error)) if wrong else ValueError(str(error))
-    return translated(error)
 
 
 def _our_offsets(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, OurOffset]:
