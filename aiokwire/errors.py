@@ -74,9 +74,9 @@ class ProtocolViolation(KafkaError):
 
 
 class CorruptRecord(ProtocolViolation):
-    """A batch or record is damaged, or its codec cannot read it. The position stays before it.
+    """A batch or record is corrupt, or its codec cannot read it. The position stays before it.
 
-    `next_offset` is where to seek to skip it, with all records of the damaged batch. It is -1
+    `next_offset` is where to seek to skip it, with all records of the corrupt batch. It is -1
     unless a consumer raises the error.
     """
 

@@ -1,13 +1,13 @@
-"""Structured fuzzing: damaged requests against a broker process, damaged responses for the codec.
+"""Structured fuzzing: malformed requests to a broker process, malformed responses for the codec.
 
     python -m integration.fuzz requests --count 1_000_000 [--security login] [--seed 1]
     python -m integration.fuzz responses --count 1_000_000 [--seed 1]
 
-Requests of every API and version carry known and random values; more than half are damaged (see
-`integration.damage`). With `--security tls` they are sent over TLS before any login, with `login`
+Requests of every API and version carry known and random values; more than half are malformed (see
+`integration.mutation`). With `--security tls` they are sent over TLS before any login, with `login`
 after one. Meanwhile another client asks for metadata every 20 ms. The command ends with status 1 if
 the broker ends, logs a stack trace, keeps memory, or lets the other client wait too long. Responses
-of every API are decoded after the same damage: anything but a message or a ProtocolViolation fails.
+of every API are mutated and decoded: anything but a message or a ProtocolViolation fails.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from aiokwire import Admin
 from aiokwire.errors import ProtocolViolation
 from aiokwire.protocol import Response, decode_response, encode_request, encode_response
 from aiokwire.protocol.messages import sasl_authenticate, sasl_handshake
-from integration.damage import BEFORE_LOGIN, Mutator
 from integration.embedded import EmbeddedProcess
+from integration.mutation import BEFORE_LOGIN, Mutator
 from tests.protocol.samples import all_types, sample, versions_of
 
-FRAMES = 20_000  # made before the run; each is damaged differently every time it is sent
+FRAMES = 20_000  # made before the run; each is mutated differently every time it is sent
 PIPELINED = 20
 WAIT_SECONDS = 0.03  # for answers; a long poll is then left alone, or its connection closed
 PING_SECONDS = 0.02
@@ -55,7 +55,7 @@ class Target:
         self.closed = 0
 
     async def attack(self, seed: int, frames: list[bytes], numbers: Iterator[int], count: int) -> None:
-        """Send damaged requests over one connection after the other."""
+        """Send malformed requests over one connection after the other."""
         mutator, rng = Mutator(seed), random.Random(seed)
         while self.sent < count:
             try:
@@ -67,7 +67,7 @@ class Target:
                 continue
             with contextlib.suppress(OSError, RuntimeError):  # uvloop: a transport that the broker closed
                 while self.sent < count:
-                    batch = [mutator.damaged(rng.choice(frames)) for _ in range(PIPELINED)]
+                    batch = [mutator.mutated(rng.choice(frames)) for _ in range(PIPELINED)]
                     writer.writelines(len(frame).to_bytes(4, "big") + frame for frame in batch)
                     self.sent += len(batch)
                     next(numbers)
@@ -168,7 +168,7 @@ def fuzz_responses(count: int, seed: int) -> list[str]:
     for _ in range(count):
         kind, version, frame = rng.choice(frames)
         try:
-            decode_response(bytearray(mutator.damaged(frame)), kind, version)
+            decode_response(bytearray(mutator.mutated(frame)), kind, version)
             outcomes["read"] += 1
         except ProtocolViolation:
             outcomes["refused"] += 1

@@ -272,7 +272,7 @@ class ClientMetrics:
     def decode(self, metrics: bytes, compression: int) -> list[otlp.Pushed]:
         """Return the values in a push. Slow: call it in a thread.
 
-        Raises: CorruptRecord: they are damaged, or decompress to more than four times the limit.
+        Raises: CorruptRecord: they are malformed, or decompress to more than four times the limit.
         """
         data = decompress(compression, metrics, EXPANSION * self.max_bytes) if compression else metrics
         return otlp.decode(data)

@@ -132,7 +132,7 @@ class ClusterMetadata:
 def read_cluster_metadata(storage: Storage) -> ClusterMetadata | None:
     """Return a data directory's metadata; None without a metadata log (no controller role).
 
-    Raises: CorruptRecord: a snapshot or segment is damaged or missing. StorageError.
+    Raises: CorruptRecord: a snapshot or segment is corrupt or missing. StorageError.
     """
     names = storage.list(DIRECTORY)
     snapshots = _by_offset(names, _SNAPSHOT)
@@ -176,7 +176,7 @@ def _apply_file(metadata: ClusterMetadata, storage: Storage, name: str, *, from_
     except ProtocolViolation as error:
         raise CorruptRecord(f"{path} contains an unreadable record: {error}") from error
     if size < len(content) and (is_complete or not _is_torn(content[size:])):
-        raise CorruptRecord(f"{path} is damaged at byte {size}")
+        raise CorruptRecord(f"{path} is corrupt at byte {size}")
     return end
 
 

@@ -28,13 +28,13 @@ class ProducerIds:
     def load(self, floor: int) -> None:
         """Continue after the ids that were reserved before, but not below `floor`.
 
-        Raises: StorageError: the file is damaged or cannot be read.
+        Raises: StorageError: the file is corrupt or cannot be read.
         """
         content = self._storage.read(FILE)
         try:
             reserved = int(content) if content is not None else 0
         except ValueError as error:
-            raise StorageError(f"{FILE} in the data directory is damaged: {content!r}") from error
+            raise StorageError(f"{FILE} in the data directory is corrupt: {content!r}") from error
         self._next = self._end = max(reserved, floor)
 
     @property

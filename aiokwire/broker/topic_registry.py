@@ -95,7 +95,7 @@ class TopicRegistry:
     def load(self) -> None:
         """Read the file, restore its topics, and adopt partitions that it does not name.
 
-        Raises: StorageError: the file is damaged or cannot be read.
+        Raises: StorageError: the file is corrupt or cannot be read.
         """
         content = self._storage.read(FILE)
         self._has_file = content is not None
@@ -114,7 +114,7 @@ class TopicRegistry:
                 if name != METADATA_TOPIC
             }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StorageError(f"{FILE} in the data directory is damaged: {error!r}") from error
+            raise StorageError(f"{FILE} in the data directory is corrupt: {error!r}") from error
         self._end_deletions()
         self._end_broker_hold()
         for name, (topic_id, count, configs) in topics.items():
@@ -124,7 +124,7 @@ class TopicRegistry:
         self._adopt()
 
     def read_ids(self) -> dict[str, bytes]:
-        """Return the ids of the topics in the file, none if it is missing or damaged."""
+        """Return the ids of the topics in the file, none if it is missing or corrupt."""
         try:
             known = json.loads(self._storage.read(FILE) or b"{}")
             return {str(name): bytes.fromhex(entry["id"]) for name, entry in known.get("topics", {}).items()}

@@ -61,7 +61,7 @@ class RejectedRecords(BrokerError):
 
 
 class Heavy(Exception):
-    """Batches to check in a thread: they decompress to too many bytes, or are damaged."""
+    """Batches to check in a thread: they decompress to too many bytes, or are corrupt."""
 
 
 class Checked(NamedTuple):
@@ -122,7 +122,7 @@ def check_batches(data: Buffer | None, version: int, rules: TopicRules, now_ms: 
     except CorruptRecord as error:
         raise BrokerError(str(error), code=ErrorCode.CORRUPT_MESSAGE) from error
     if not batches or batches[-1].position + batches[-1].size != len(data):
-        raise BrokerError("the last batch is truncated or damaged", code=ErrorCode.CORRUPT_MESSAGE)
+        raise BrokerError("the last batch is truncated or corrupt", code=ErrorCode.CORRUPT_MESSAGE)
     for batch in batches:
         if batch.size > rules.max_message_bytes:
             raise BrokerError(

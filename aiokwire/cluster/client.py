@@ -446,7 +446,7 @@ class Client(Owner):
         first batch is whole even if larger. Retriable errors are retried for `timeout` seconds.
 
         Raises: OffsetOutOfRange: a partition does not have its offset (any more); CorruptRecord: a
-        batch is damaged; BrokerError: a broker refuses a partition; RequestTimedOut: the timeout
+        batch is corrupt; BrokerError: a broker refuses a partition; RequestTimedOut: the timeout
         expired, with the last error.
         """
         self.check()

@@ -80,7 +80,7 @@ cdef class Chunk:
     cpdef Py_ssize_t decode(self, int64_t records, Py_ssize_t size) except -2:
         """Decode a batch that `is_short` and return its number of records; -1 for any other.
 
-        Raises: CorruptRecord: the bytes are damaged.
+        Raises: CorruptRecord: the bytes are corrupt.
         """
         if not self.is_short(records, size):
             return -1
@@ -91,7 +91,7 @@ cdef class Chunk:
     def add_to(self, columns):
         """Add the undelivered records to `Columns`, undecoded; none from `end` on if it was cut.
 
-        Raises: CorruptRecord: the bytes are damaged.
+        Raises: CorruptRecord: the bytes are corrupt.
         """
         cdef RecordBatch batch = self.batch
         batch.add_to(columns, self.position, self.end if self.end <= batch.last_offset else INT64_MAX)

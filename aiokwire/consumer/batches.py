@@ -97,7 +97,7 @@ class Batch(Generic[K_co, V_co]):
         """Return the records, deserialized if the consumer has deserializers. Async deserializers
         were awaited before the batch was delivered.
 
-        Raises: CorruptRecord: the bytes are damaged; DeserializationError: a deserializer raised;
+        Raises: CorruptRecord: the bytes are corrupt; DeserializationError: a deserializer raised;
         ConfigurationError: a deserializer that is not declared `async def` returned a coroutine.
         """
         if not self._deserialization.is_needed:

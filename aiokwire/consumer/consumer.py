@@ -74,7 +74,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
 
     A partition's records are delivered in order; partitions take turns. `async for`, `batches`,
     `getone` and `getmany` share positions and may be mixed. An unreadable partition (no permission,
-    damaged data, a position out of range with `auto_offset_reset="none"`) raises its error at the
+    corrupt data, a position out of range with `auto_offset_reset="none"`) raises its error at the
     next await, after all records before it; its position stays, and later reads retry it.
     """
 

@@ -1,6 +1,6 @@
-"""Errors for damaged data, with the offset to which to seek to skip it. No I/O.
+"""Errors for corrupt data, with the offset to which to seek to skip it. No I/O.
 
-Only a seek skips damaged data. The end of a damaged batch is a guess, as its header may be damaged:
+Only a seek skips corrupt data. The end of a corrupt batch is a guess, as its header may be corrupt:
 the next intact batch in the response, else the end in a plausible header, else the next offset.
 """
 
@@ -21,7 +21,7 @@ _COUNT_AT: Final = 57
 
 
 def offset_behind(records: bytes | bytearray | memoryview, position: int) -> int:
-    """Return the offset after the damaged batch that begins `records`, fetched for `position`."""
+    """Return the offset after the corrupt batch that begins `records`, fetched for `position`."""
     data = memoryview(records).cast("B")
     if len(data) < _PREFIX:
         return position + 1
@@ -42,12 +42,12 @@ def offset_behind(records: bytes | bytearray | memoryview, position: int) -> int
     return position + 1
 
 
-def damaged(state: PartitionState, reason: CorruptRecord | str, offset: int, next_offset: int) -> CorruptRecord:
+def corrupt_record(state: PartitionState, reason: CorruptRecord | str, offset: int, next_offset: int) -> CorruptRecord:
     """Return the error for the reader, which raises it again on each read until a seek."""
     topic, partition = state.tp
     what = str(reason).removeprefix(f"{state.tp} at offset {offset}: ")
     error = CorruptRecord(
-        f"{what}; to skip the damaged data, seek to {next_offset}",
+        f"{what}; to skip the corrupt data, seek to {next_offset}",
         topic=topic,
         partition=partition,
         offset=offset,

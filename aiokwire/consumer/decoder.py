@@ -102,7 +102,7 @@ class Decoder:
     def decode(self, chunk: Chunk) -> bool:
         """Decode a chunk that needs neither decompression nor deserializers; False for others.
 
-        Raises: CorruptRecord: the bytes are damaged.
+        Raises: CorruptRecord: the bytes are corrupt.
         """
         count = chunk.decode(self.part_records, PART_BYTES) if self._is_plain else -1
         if count < 0:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from aiokwire.cluster import Client, retry_level
 from aiokwire.consumer.config import ENVELOPE_BYTES, ConsumerConfig
-from aiokwire.consumer.corruption import damaged, offset_behind
+from aiokwire.consumer.corruption import corrupt_record, offset_behind
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease
 from aiokwire.consumer.fetch_plan import FetchPlan
 from aiokwire.consumer.fetch_responses import Answer, Verdict, error_of, read_response
@@ -97,7 +97,7 @@ class FetchHandler:
             error: KafkaError = error_of(answer, who)
             if answer.verdict is Verdict.CORRUPT:
                 offset = answer.asked.offset
-                error = damaged(state, f"the broker cannot read its log there: {error}", offset, offset + 1)
+                error = corrupt_record(state, f"the broker cannot read its log there: {error}", offset, offset + 1)
             self._buffer.fail(state, error)
 
     def _on_records(self, answer: Answer, lease: Lease, node: RespondingNode) -> None:
@@ -122,7 +122,7 @@ class FetchHandler:
                 self.leave_replica([state], node.node_id, str(error))
                 return
             behind = offset_behind(data.records, asked.offset)
-            self._buffer.fail(state, damaged(state, error, asked.offset, behind))
+            self._buffer.fail(state, corrupt_record(state, error, asked.offset, behind))
             return
         aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
         visible = select_visible(batches, asked.offset, aborted if is_committed else None)

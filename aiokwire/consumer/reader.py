@@ -17,7 +17,7 @@ from aiokwire.config import checked_timeout
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.batches import Batch
 from aiokwire.consumer.config import ConsumerConfig
-from aiokwire.consumer.corruption import damaged
+from aiokwire.consumer.corruption import corrupt_record
 from aiokwire.consumer.decoder import Decoder, Spawn
 from aiokwire.consumer.deserialization import CoroutineReturned, Deserialized
 from aiokwire.consumer.fetch_buffer import COUNTED_FROM, FetchBuffer, Only
@@ -433,7 +433,7 @@ class Reader:
 
     def _load(self, chunk: Chunk) -> bool:
         """Decode a chunk. False if it is not ready, if its records turn out to need async
-        deserializers, or if it is damaged: then it is dropped, and its partition fails."""
+        deserializers, or if it is corrupt: then it is dropped, and its partition fails."""
         try:
             if self._decoder.decode(chunk):
                 return True
@@ -473,7 +473,7 @@ class Reader:
         state.attempt.interrupt()
         self.buffer.drop(state)
         if isinstance(error, CorruptRecord):
-            error = damaged(state, error, chunk.start, chunk.batch.next_offset)
+            error = corrupt_record(state, error, chunk.start, chunk.batch.next_offset)
         self.buffer.fail(state, error)
 
 

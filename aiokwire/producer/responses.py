@@ -40,7 +40,7 @@ ON_CODE = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: Verdict.RETRY,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: Verdict.RETRY,
     ErrorCode.CONCURRENT_TRANSACTIONS: Verdict.RETRY,  # the coordinator still completes the one before
-    # damaged in transit: the producer's copy is intact
+    # corrupted in transit: the producer's copy is intact
     ErrorCode.CORRUPT_MESSAGE: Verdict.RETRY,
     # the batch
     ErrorCode.MESSAGE_TOO_LARGE: Verdict.SPLIT,

@@ -80,11 +80,11 @@ class RecordBatch:
     def decompress(self) -> None:
         """Decompress now, perhaps in a thread; everything that needs it does so by itself.
 
-        Raises: CorruptRecord: for damaged bytes or more than the limit.
+        Raises: CorruptRecord: for corrupt bytes or more than the limit.
         """
 
     def decompress_within(self, limit: int) -> bool:
-        """Decompress now if that yields at most `limit` bytes; False if it yields more, or the bytes are damaged."""
+        """Decompress now if that yields at most `limit` bytes; False if it yields more, or the bytes are corrupt."""
 
     @property
     def decompressed_size(self) -> int:
@@ -127,11 +127,11 @@ class RecordBatch:
 def read_batches(
     data: Buffer | None, topic: str, partition: int, *, check_crcs: bool = True, max_decompressed: int = ...
 ) -> list[RecordBatch]:
-    """The whole batches in a fetch response's records; one that is cut off at the end is left out.
+    """The whole batches in a fetch response's records; a truncated one at the end is left out.
 
-    Sound batches before a damaged one are returned; reading again from the damaged one's offset raises.
+    Sound batches before a corrupt one are returned; reading again from the corrupt one's offset raises.
 
-    Raises: CorruptRecord: when the first batch is damaged.
+    Raises: CorruptRecord: when the first batch is corrupt.
     """
 
 def fill_columns(
@@ -159,7 +159,7 @@ def scan_batches(
     topic: str = "",
     partition: int = -1,
 ) -> list[RecordBatch]:
-    """The same for the broker; with `stop_at_fault` damage ends the list and never raises.
+    """The same for the broker; with `stop_at_fault` a corrupt batch ends the list instead of raising.
 
     The last batch's `position + size` is where the sound bytes end.
     """

@@ -589,7 +589,7 @@ cdef bint _crc_fits(const uint8_t* p, Py_ssize_t size) except -1:
 
 
 cdef int _open_batch(RecordBatch batch, const uint8_t* p, Py_ssize_t left, bint check_crcs) except -1:
-    """Reads the header at `p`; answers a fault. A batch of size 0 is one that is cut off."""
+    """Reads the header at `p`; answers a fault. A size of 0: the batch is truncated."""
     cdef Py_ssize_t size
     if left < 17:
         return FINE
@@ -618,7 +618,7 @@ cdef int _open_batch(RecordBatch batch, const uint8_t* p, Py_ssize_t left, bint 
     batch.counted = load_int32(p + 57)
     batch.payload_start = p + HEADER
     batch.payload_size = size - HEADER
-    # the checksum first: damaged bytes should be called so
+    # the checksum first: corrupt bytes should be reported as such
     if check_crcs and not _crc_fits(p, size):
         return FAULT_CRC
     if batch.codec > 4:
@@ -678,7 +678,7 @@ cdef list _read(object data, str topic, int partition, bint check_crcs, Py_ssize
         batch.position = position
         fault = _open_batch(batch, start + position, length - position, check_crcs)
         if fault:
-            # what lies before the damage is good: hand it out, the next read starts at the damage
+            # return the batches before the corrupt one; the next read starts with it and raises
             if batches or stop_at_fault:
                 break
             raise batch.corrupt(fault, load_int64(start + position))

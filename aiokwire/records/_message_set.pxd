@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 # A message set entry that is read as one batch: a run of plain messages, or one compressed message.
 cdef struct Run:
-    int64_t size            # 0 when the first message is cut off
+    int64_t size            # 0 when the first message is truncated
     int64_t count           # -1: unknown before decompression
     int64_t base_offset
     int64_t last_offset

@@ -39,7 +39,7 @@ cdef uint32_t _crc_of(const uint8_t* p, Py_ssize_t size) except? 0:
 
 
 cdef inline int64_t _complete(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """The bytes of the message at `p`; 0 when it is cut off, -1 when its size is impossible."""
+    """The bytes of the message at `p`; 0 when it is truncated, -1 when its size is impossible."""
     cdef int64_t size
     if end - p < 17:
         return 0

@@ -40,7 +40,7 @@ cdef extern from "structmember.h":
 FAULTS = (
     "",
     "the record's length does not fit the batch",
-    "the record's timestamp is cut off",
+    "the record's timestamp is truncated",
     "the record's offset is malformed",
     "the key's length does not fit the record",
     "the value's length does not fit the record",
@@ -51,7 +51,7 @@ FAULTS = (
     "the batch's length is impossible",
     "the message format is unknown",
     "the compression codec is unknown",
-    "the checksum does not match: the bytes were damaged on their way or on disk",
+    "the checksum does not match: the bytes were corrupted in transit or on disk",
     "the number of records does not fit the bytes",
     "a compressed message holds no messages",
 )

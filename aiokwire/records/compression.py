@@ -94,7 +94,7 @@ def compress(codec: int, data: Buffer, level: int | None = None, *, magic: int =
 def decompress(codec: int, data: Buffer, limit: int = DEFAULT_LIMIT) -> bytes:
     """Decompress `data`.
 
-    Raises: CorruptRecord: for damaged bytes, an unknown codec, or more than `limit` bytes;
+    Raises: CorruptRecord: for corrupt bytes, an unknown codec, or more than `limit` bytes;
         ConfigurationError: when the codec's library is missing.
     """
     view = memoryview(data).cast("B")
@@ -107,7 +107,7 @@ def decompress(codec: int, data: Buffer, limit: int = DEFAULT_LIMIT) -> bytes:
     except (CorruptRecord, ConfigurationError, MemoryError) as error:
         failure = error
     except Exception as error:  # each library has its own classes, some a plain RuntimeError
-        failure = CorruptRecord(f"the {Compression(codec).name.lower()} data is damaged: {error}")
+        failure = CorruptRecord(f"the {Compression(codec).name.lower()} data is corrupt: {error}")
         failure.__cause__ = error.with_traceback(None)
     raise failure.with_traceback(None)  # the frames of the reader would keep its output as long as the error
 

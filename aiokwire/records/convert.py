@@ -34,14 +34,14 @@ def convert(
     records of an old producer; without it they keep theirs. Drops what the older format cannot
     hold: headers, producer state, control batches, in format 0 timestamps; zstd becomes gzip.
 
-    Raises: CorruptRecord: for damaged bytes or a cut batch; InvalidArgument: for an unknown format.
+    Raises: CorruptRecord: for corrupt bytes or a cut batch; InvalidArgument: for an unknown format.
     """
     if to_magic not in (0, 1, 2):
         raise InvalidArgument(f"message format {to_magic} is unknown: choose 0, 1 or 2")
     batches = scan_batches(data, check_crcs=True, max_decompressed=max_decompressed)
     end = batches[-1].position + batches[-1].size if batches else 0
     if end != memoryview(data).nbytes:
-        raise CorruptRecord(f"the bytes from {end} on are damaged or truncated")
+        raise CorruptRecord(f"the bytes from {end} on are corrupt or truncated")
     converted: list[Buffer] = []
     for batch in batches:
         if batch.is_control and to_magic < 2:

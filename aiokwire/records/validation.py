@@ -35,7 +35,7 @@ def validate_records(batch: RecordBatch, earliest: int | None = None) -> RecordC
 def find_offset_for_timestamp(batch: RecordBatch, timestamp: int) -> tuple[int, int] | None:
     """Return offset and timestamp of the first record at or after `timestamp`, or None.
 
-    Raises: CorruptRecord: when a record before it is damaged.
+    Raises: CorruptRecord: when a record before it is corrupt.
     """
     return batch.find_timestamp(timestamp)
 
@@ -43,7 +43,7 @@ def find_offset_for_timestamp(batch: RecordBatch, timestamp: int) -> tuple[int, 
 def max_timestamp_record(batch: RecordBatch) -> tuple[int, int]:
     """Return the largest timestamp and the offset of its first record; (-1, -1) if none has one.
 
-    Raises: CorruptRecord: when a record is damaged.
+    Raises: CorruptRecord: when a record is corrupt.
     """
     check = validate_records(batch)
     return check.max_timestamp, check.offset_of_max_timestamp

@@ -120,7 +120,7 @@ def _settings(profile: str, variables: Mapping[str, str]) -> dict[str, str]:
         try:
             parser.read(path)
         except (configparser.Error, UnicodeDecodeError, OSError):  # the error's text may contain a line with a secret
-            raise AuthenticationFailed(f"the AWS file {path!r} cannot be read: it is damaged") from None
+            raise AuthenticationFailed(f"the AWS file {path!r} cannot be read: it is malformed") from None
         if parser.has_section(section):
             settings |= dict(parser.items(section))
     return settings
@@ -172,4 +172,4 @@ def _parsed(response: HttpResponse, what: str) -> AwsCredentials:
         token = Secret(found.get("Token") or "")
         return AwsCredentials(found["AccessKeyId"], Secret(found["SecretAccessKey"]), token, expires_at)
     except (ValueError, KeyError, TypeError):
-        raise ConnectionFailed(f"{what}: the metadata service's response is damaged", stage="sasl") from None
+        raise ConnectionFailed(f"{what}: the metadata service's response is malformed", stage="sasl") from None

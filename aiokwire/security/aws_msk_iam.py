@@ -56,7 +56,7 @@ class AwsMskIamClient:
     async def evaluate_challenge(self, challenge: bytes) -> bytes:
         """Return the signed message, then b"".
 
-        Raises: AuthenticationFailed: the broker's confirmation is damaged.
+        Raises: AuthenticationFailed: the broker's confirmation is malformed.
         """
         if self._is_complete:
             raise AuthenticationFailed("the broker sent a message after the end of the AWS_MSK_IAM exchange")

@@ -33,7 +33,7 @@ class PeerCertificate(NamedTuple):
 def read_der(certificate: bytes) -> PeerCertificate:
     """Return the contents of a certificate, as `SSLObject.getpeercert(True)` returns it.
 
-    Raises: ssl.SSLError: it is damaged.
+    Raises: ssl.SSLError: it is malformed.
     """
     with private_file(ssl.DER_cert_to_PEM_cert(certificate).encode()) as path:
         return read_pem(path)
@@ -42,7 +42,7 @@ def read_der(certificate: bytes) -> PeerCertificate:
 def read_pem(path: str) -> PeerCertificate:
     """Return the contents of the first certificate of a PEM file.
 
-    Raises: ssl.SSLError: it is damaged.
+    Raises: ssl.SSLError: it is malformed.
     """
     # The standard library has no other decoder: `getpeercert()` shows verified certificates only.
     import _ssl
@@ -50,18 +50,18 @@ def read_pem(path: str) -> PeerCertificate:
     try:
         return from_fields(_ssl._test_decode_cert(path))  # type: ignore[attr-defined]  # CPython has it
     except ValueError as error:  # a name that is not UTF-8
-        raise ssl.SSLError("the certificate is damaged") from error
+        raise ssl.SSLError("the certificate is malformed") from error
 
 
 def from_fields(fields: Any) -> PeerCertificate:
     """Return the contents of a certificate by the dictionary of `SSLObject.getpeercert()`.
 
-    Raises: ssl.SSLError: a date is damaged.
+    Raises: ssl.SSLError: a date is malformed.
     """
     try:
         not_before, not_after = (ssl.cert_time_to_seconds(fields[name]) for name in ("notBefore", "notAfter"))
     except (KeyError, ValueError) as error:
-        raise ssl.SSLError("a date of the certificate is damaged") from error
+        raise ssl.SSLError("a date of the certificate is malformed") from error
     return PeerCertificate(
         subject=_distinguished_name(fields.get("subject", ())),
         issuer=_distinguished_name(fields.get("issuer", ())),

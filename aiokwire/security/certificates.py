@@ -95,7 +95,7 @@ class CertificateAuthority:
     def load(cls, certificate_pem: str, key_pem: str) -> CertificateAuthority:
         """Return the authority of PEM texts.
 
-        Raises: ValueError: a text is damaged, or the key is not an elliptic curve key.
+        Raises: ValueError: a text is malformed, or the key is not an elliptic curve key.
         """
         key = load_pem_private_key(key_pem.encode(), None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):

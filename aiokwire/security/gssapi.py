@@ -214,7 +214,7 @@ class GssapiServer:
     async def evaluate_response(self, response: bytes) -> bytes:
         """Return the next token, the offer of security layers, then b"".
 
-        Raises: AuthenticationFailed: the ticket is damaged, or not for this broker.
+        Raises: AuthenticationFailed: the ticket is malformed, or not for this broker.
         """
         if self._is_complete or len(response) > MAX_MESSAGE:
             raise AuthenticationFailed("GSSAPI: a message that is too long, or after the end of the exchange")

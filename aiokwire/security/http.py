@@ -66,7 +66,7 @@ def shown(url: str) -> str:
 def check_url(url: str, plain_hosts: Collection[str] = ()) -> SplitResult:
     """Return the parts of an address.
 
-    Raises: ConfigurationError: it is not https (http to loopback is allowed), or it is damaged.
+    Raises: ConfigurationError: it is not https (http to loopback is allowed), or it is malformed.
     """
     try:
         parts = urlsplit(url)

@@ -106,7 +106,7 @@ def require_cryptography(purpose: str) -> None:
 def sign(algorithm: str, key: Secret, passphrase: Secret, message: bytes) -> bytes:
     """Return the signature of a message with a private key in PEM: RS256 or ES256.
 
-    Raises: AuthenticationFailed: the key is damaged, its passphrase is wrong, or it does not fit
+    Raises: AuthenticationFailed: the key is malformed, its passphrase is wrong, or it does not fit
     the algorithm.
     """
     require_cryptography("the signature of an assertion")
@@ -168,7 +168,7 @@ def is_signed_by(algorithm: str, key: PublicKey, message: bytes, signature: byte
 
 
 def public_key(jwk: dict[str, Any]) -> PublicKey | None:
-    """Return the public key of a JSON web key, None if it is of another kind or damaged."""
+    """Return the public key of a JSON web key, None if it is of another kind or malformed."""
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
     if jwk.get("use", "sig") != "sig":

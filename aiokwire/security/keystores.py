@@ -245,7 +245,7 @@ def _pkcs12_error(reason: str, password: Secret | None, source: str, option: str
         return f"{source} is not a readable PKCS12 file ({reason}); check it with `openssl pkcs12 -info -in FILE`"
     if password is None:
         return f"{source} is encrypted: set {option}"
-    return f"{source}: the password of {option} is wrong, or the file is damaged"
+    return f"{source}: the password of {option} is wrong, or the file is corrupt"
 
 
 @contextlib.contextmanager

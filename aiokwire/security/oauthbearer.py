@@ -132,7 +132,7 @@ class OAuthBearerServer:
     async def evaluate_response(self, response: bytes) -> bytes:
         """Return b"" if the token is valid, else the error as JSON; its answer raises.
 
-        Raises: AuthenticationFailed: the message is damaged, or the client confirmed the error.
+        Raises: AuthenticationFailed: the message is malformed, or the client confirmed the error.
         """
         if self._error or self._token is not None:
             raise AuthenticationFailed(self._error or "a message after the end of the OAUTHBEARER exchange")
@@ -158,7 +158,7 @@ class OAuthBearerServer:
 def parse_client_first(message: bytes) -> tuple[str, Secret, dict[str, str]]:
     """Return the authorization id, the token and the extensions of a client's message.
 
-    Raises: AuthenticationFailed: it is damaged.
+    Raises: AuthenticationFailed: it is malformed.
     """
     if len(message) > MAX_MESSAGE:
         raise AuthenticationFailed(f"the OAUTHBEARER message has {len(message)} bytes, more than {MAX_MESSAGE}")
@@ -180,5 +180,5 @@ def parse_client_first(message: bytes) -> tuple[str, Secret, dict[str, str]]:
 def _pair(text: str) -> tuple[str, str]:
     key, mark, value = text.partition("=")
     if not mark or not _KEY.fullmatch(key) or not _VALUE.fullmatch(value):
-        raise AuthenticationFailed("Invalid OAUTHBEARER client first message: an extension is damaged")
+        raise AuthenticationFailed("Invalid OAUTHBEARER client first message: an extension is malformed")
     return key, value

@@ -73,7 +73,7 @@ class PlainServer:
     async def evaluate_response(self, response: bytes) -> bytes:
         """Check the client's message and return b"".
 
-        Raises: AuthenticationFailed: it is damaged, or the user name or the password is wrong.
+        Raises: AuthenticationFailed: it is malformed, or the user name or the password is wrong.
         """
         authorization_id, user, password = _parsed(response)
         # Both checks always run: the time does not depend on which one fails.

@@ -160,7 +160,7 @@ class ScramClient:
     async def evaluate_challenge(self, challenge: bytes) -> bytes:
         """Return the next message: the first one, the proof, then b"".
 
-        Raises: AuthenticationFailed: the server's message is damaged or weak, or it does not know
+        Raises: AuthenticationFailed: the server's message is malformed or weak, or it does not know
         the password.
         """
         if self._is_complete:
@@ -218,10 +218,10 @@ def _parse_server_first(text: str) -> tuple[str, bytes, int]:
     """Return nonce, salt and iterations."""
     parts = text.split(",")
     if len(parts) < 3 or [part[:2] for part in parts[:3]] != ["r=", "s=", "i="]:
-        raise AuthenticationFailed("the broker's first SCRAM message is damaged")
+        raise AuthenticationFailed("the broker's first SCRAM message is malformed")
     nonce, number = parts[0][2:], parts[2][2:]
     if not _NONCE.fullmatch(nonce) or not _NUMBER.fullmatch(number):
-        raise AuthenticationFailed("the nonce or the iterations of the broker's first SCRAM message are damaged")
+        raise AuthenticationFailed("the nonce or the iterations of the broker's first SCRAM message are malformed")
     return nonce, _decode64(parts[1][2:], "salt"), int(number)
 
 
@@ -278,7 +278,7 @@ class ScramServer:
     async def evaluate_response(self, response: bytes) -> bytes:
         """Return the server's first message, then its signature.
 
-        Raises: AuthenticationFailed: the message is damaged, or the credentials are wrong.
+        Raises: AuthenticationFailed: the message is malformed, or the credentials are wrong.
         """
         text = _decoded(response)
         if self._exchange is None:
@@ -346,7 +346,7 @@ def _parse_client_first(text: str) -> tuple[str, str, bool, str]:
     """Return user, nonce, whether it is a delegation token, and the authorization id."""
     parts = text.split(",")
     if len(parts) < 4 or parts[0] not in {"n", "y"} or parts[1][:2] not in {"", "a="}:
-        raise AuthenticationFailed("the client's first SCRAM message is damaged, or asks for channel binding")
+        raise AuthenticationFailed("the client's first SCRAM message is malformed, or asks for channel binding")
     if not parts[2].startswith("n=") or not parts[3].startswith("r=") or not _NONCE.fullmatch(parts[3][2:]):
         raise AuthenticationFailed("the client's first SCRAM message lacks a user name or a nonce")
     is_token = any(part.lower() == "tokenauth=true" for part in parts[4:])

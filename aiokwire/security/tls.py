@@ -398,7 +398,7 @@ def _trust(context: ssl.SSLContext, pem: bytes, source: str) -> None:
     try:
         context.load_verify_locations(cadata=pem.decode("ascii", "replace"))
     except (ssl.SSLError, ValueError) as error:
-        raise ConfigurationError(f"{source}: a certificate is damaged ({_reason(error)}); copy it again") from error
+        raise ConfigurationError(f"{source}: a certificate is corrupt ({_reason(error)}); copy it again") from error
 
 
 def _load_revoked(context: ssl.SSLContext, path: str) -> None:
@@ -484,7 +484,7 @@ def _read_leaf(pair: KeyPair) -> PeerCertificate:
             return read_pem(path)
         except ssl.SSLError as error:
             raise ConfigurationError(
-                f"{pair.certificate_source}: the certificate is damaged ({_reason(error)}); copy it again"
+                f"{pair.certificate_source}: the certificate is corrupt ({_reason(error)}); copy it again"
             ) from error
 
 
@@ -497,7 +497,7 @@ def _explain_load_error(error: ssl.SSLError, pair: KeyPair, leaf: PeerCertificat
     if error.reason in ("EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL", "CA_MD_TOO_WEAK"):
         return f"OpenSSL refuses the certificate in {pair.certificate_source} as too weak ({error.reason}): renew it"
     if pair.is_encrypted:
-        return f"the password of the private key in {pair.key_source} is wrong (ssl_key_password), or it is damaged"
+        return f"the password of the private key in {pair.key_source} is wrong (ssl_key_password), or it is corrupt"
     return f"the private key in {pair.key_source} cannot be read ({_reason(error)}); copy it again"
 
 

@@ -25,16 +25,16 @@ class Clients:
         self._clients = clients
 
     def add(self, client: Measured) -> None:
-        """Export the metrics of another client, too; has no effect if they are exported."""
+        """Also export the metrics of another client; has no effect if they are exported already."""
         if client not in self._clients:
             self._clients = (*self._clients, client)
 
     def remove(self, client: Measured) -> None:
-        """Export the metrics of a client no longer. Its counters disappear."""
+        """Stop exporting the metrics of a client. Its counters disappear."""
         self._clients = tuple(one for one in self._clients if one is not client)
 
     def samples(self) -> list[Sample]:
-        """Return the metrics of all clients, those of one `client_id` added up."""
+        """Return the metrics of all clients; those with the same `client_id` are added up."""
         return merged(sample for client in self._clients for sample in client.metrics())
 
     def definitions(self) -> list[Metric]:

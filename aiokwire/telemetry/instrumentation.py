@@ -1,4 +1,4 @@
-"""The instrumentor: traces every client of a program without a change of it.
+"""The instrumentor: traces every client of a program, which needs no changes.
 
 The command `opentelemetry-instrument` finds it by its entry point. Needs the package
 `opentelemetry-instrumentation`.
@@ -42,7 +42,7 @@ class AiokwireInstrumentor(BaseInstrumentor):  # type: ignore[misc]
             kind.__init__ = _with_tracing(kind.__init__, tracing)
 
     def _uninstrument(self, **options: Any) -> None:
-        """Clients that were created before keep their hooks."""
+        """Existing clients keep their hooks."""
         for kind, original in self._originals.items():
             kind.__init__ = original
 
@@ -56,7 +56,7 @@ def _with_tracing(original: Callable[..., None], tracing: Tracing) -> Callable[.
 
 
 def traced_hooks(hooks: Hooks | None, tracing: Tracing) -> Hooks:
-    """Return hooks with tracing, unless they have it already."""
+    """Return hooks with tracing added if they lack it."""
     if hooks is None:
         return tracing
     parts = getattr(hooks, "hooks", (hooks,))

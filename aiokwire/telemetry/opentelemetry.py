@@ -2,9 +2,9 @@
 
 Needs `opentelemetry-api`; the program configures the SDK, its readers and exporters.
 
-OpenTelemetry has no histogram that is observed. The values since the last collection are therefore
-recorded one by one then, each in its bucket and together with the right sum: the counts of the
-buckets are exact.
+OpenTelemetry has no observable histogram. Each collection therefore records the values since the
+last one individually, each in its bucket and with the right sum: the counts of the buckets are
+exact.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Key = tuple[str, tuple[tuple[str, str], ...]]  # a metric's name, and the labels
 def observe(meter_provider: MeterProvider, *clients: Measured) -> Instruments:
     """Export the metrics of clients through a meter provider, at each collection of its readers.
 
-    Returns the instruments, to add and remove clients of the same kinds later. A provider should
-    have one of them.
+    Returns the instruments, to add and remove clients of the same kinds later. A provider needs
+    only one.
     """
     return Instruments(meter_provider.get_meter("aiokwire", __version__, SCHEMA_URL), *clients)
 
@@ -49,7 +49,7 @@ class Instruments(Clients):
         self._create()
 
     def add(self, client: Measured) -> None:
-        """Export the metrics of another client, too."""
+        """Also export the metrics of another client."""
         super().add(client)
         self._create()
 
@@ -109,10 +109,10 @@ def _number(sample: Sample) -> int | float:
 
 
 def values_between(before: Distribution | None, now: Distribution) -> list[tuple[float, int]]:
-    """Return values, and how many of each, that turn the counts of `before` into those of `now`.
+    """Return values with their counts that turn the counts of `before` into those of `now`.
 
-    Each lies in its bucket, and their sum is nearly the real one. A client that counts from zero
-    again begins a new histogram.
+    Each lies in its bucket, and their sum is close to the real one. A client whose counts restart
+    at zero begins a new histogram.
     """
     counts: Sequence[int] = now.counts
     rest = now.sum

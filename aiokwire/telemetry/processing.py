@@ -1,7 +1,7 @@
 """Makes a span the current one while the application processes its records.
 
-Contexts are restored by value. A token of `contextvars` could only be used in the task that has
-created it, which a loop that is left or continued in another task would violate.
+Contexts are restored by value: a token of `contextvars` is valid only in the task that created it,
+and a loop may be left or continued in another task.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def current_processing(records: object) -> Processing | None:
 
 
 class _Loop:
-    """The processing of the record that an iteration of a loop has."""
+    """The processing of the record of a loop's current iteration."""
 
     def __init__(self, start: Callable[[Any], Processing]) -> None:
         self._start = start
@@ -115,7 +115,7 @@ class _Loop:
 
 
 class TracedRecords(AsyncIterator[R], Generic[R]):
-    """Records of an asynchronous iterator. An iteration of the loop over them has a span.
+    """Records of an asynchronous iterator. Each iteration of the loop over them has a span.
 
     The span ends when the next record is requested, or the loop is left. It does not see an
     exception that leaves the loop.

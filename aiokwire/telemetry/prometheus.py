@@ -23,7 +23,7 @@ class KafkaCollector(Clients, Collector):
     """Collects the metrics of clients: `REGISTRY.register(KafkaCollector(producer, consumer))`.
 
     It starts no thread and sends no request. Clients may be added and removed later; a second
-    collector in one registry is refused, because each metric may have only one.
+    collector in one registry raises, because each metric may have only one.
     """
 
     def __init__(self, *clients: Measured) -> None:
@@ -39,7 +39,7 @@ class KafkaCollector(Clients, Collector):
 
 
 def families(samples: Iterable[Sample]) -> list[Family]:
-    """Return samples, merged before, as `prometheus_client` has them."""
+    """Return merged samples as `prometheus_client`'s metric families."""
     by_metric: dict[str, tuple[Metric, list[Sample]]] = {}
     for sample in samples:
         by_metric.setdefault(sample.metric.name, (sample.metric, []))[1].append(sample)

@@ -11,7 +11,7 @@ from opentelemetry.trace import Link, Span, SpanContext
 
 from aiokwire.types import Headers
 
-# A value that is longer is ignored: W3C limits baggage to this many bytes.
+# Longer values are ignored: W3C limits baggage to this many bytes.
 LONGEST: Final = 8192
 _STATE: Final = "tracestate"
 _NO_SPAN: Final = trace.INVALID_SPAN
@@ -65,7 +65,7 @@ class HeaderPropagator:
         return propagate.get_global_textmap() if self._own is None else self._own
 
     def inject(self, context: Context, headers: Headers | None) -> list[tuple[str, bytes | None]] | None:
-        """Return the headers with a context in place of an earlier one; None if it has none."""
+        """Return the headers with the context in place of an earlier one; None if it is empty."""
         carrier: dict[str, str] = {}
         self._propagator.inject(carrier, context)
         if not carrier:

@@ -41,7 +41,7 @@ Record = ConsumerRecord[Any, Any]
 
 # The links of a span with many records; OpenTelemetry's SDK keeps no more by default.
 MAX_LINKS: Final = 128
-# Longer keys are not put into spans.
+# Spans leave out longer keys.
 LONGEST_KEY: Final = 256
 
 

@@ -83,7 +83,7 @@ class SentDeadLetter(NamedTuple):
 
     @classmethod
     def of(cls, record: Record) -> SentDeadLetter:
-        """Read the headers of a dead letter; what another program wrote has gaps."""
+        """Read the headers of a dead letter; one from another program may lack some."""
         headers = dict(record.headers)
 
         def text(name: str) -> str:
@@ -100,7 +100,7 @@ class SentDeadLetter(NamedTuple):
 
 
 class Recorder(Hooks):
-    """Hooks of a worker that keep its calls, and wake who waits for its progress."""
+    """Hooks of a worker that keep its calls, and wake tasks that wait for its progress."""
 
     def __init__(self, handler_of: Callable[[str], str]) -> None:
         """`handler_of` returns the name of a topic's handler."""
@@ -155,12 +155,12 @@ class Recorder(Hooks):
             self._changed.set()
 
     def on_response_received(self, node_id: int | None, api: str, version: int, size: int, elapsed: float) -> None:
-        """Wake who waits: a commit may have been acknowledged."""
+        """Wake waiting tasks: a commit may have been acknowledged."""
         self._changed.set()
 
 
 def origin_of(record: RawRecord) -> Place:
-    """Return the place at which a record was first read; retries have it in their headers."""
+    """Return where a record was first read; retries name it in their headers."""
     headers = dict(record.headers)
     origin = parsed_origin(headers) if LetterHeader.NOT_BEFORE in headers else None
     if origin is None:

@@ -1,8 +1,8 @@
 """An event loop with virtual time: it jumps to the next timer when nothing else can happen.
 
 Connections within the loop use socket pairs, on which data arrives at once: when no socket is
-ready, nothing is under way, and the jump is sound. Other sockets and threads run in real time:
-while one is in use, time passes as it does outside.
+ready, no data is in flight, and the clock may jump. Other sockets and threads run in real time:
+while one is in use, the clock does too.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._now += seconds
 
     def real_work(self) -> str | None:
-        """Return what is under way outside the loop, so that time must not jump; None: nothing."""
+        """Return the work outside the loop, during which time must not jump; None without any."""
         calls = self._calls + (self._limiter.borrowed_tokens if self._limiter is not None else 0)
         if calls:
             return f"{calls} call(s) in threads"
@@ -87,7 +87,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return func(*args)
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]  # its variadic types
-        """Run `func` in a thread; time passes as it does outside until it returns."""
+        """Run `func` in a thread; the clock runs in real time until it returns."""
         future: asyncio.Future[Any] = super().run_in_executor(executor, func, *args)
         self._calls += 1
         future.add_done_callback(self._returned)
@@ -97,7 +97,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._calls -= 1
 
     async def shutdown_default_executor(self, *timeout: Any) -> None:
-        """End the threads; time passes as it does outside until they have ended."""
+        """End the threads; the clock runs in real time until they have ended."""
         self._calls += 1
         try:
             await super().shutdown_default_executor(*timeout)
@@ -105,7 +105,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             self._calls -= 1
 
     def watch_threads(self) -> None:
-        """Watch the threads of `anyio.to_thread`, too; called in a task of the loop."""
+        """Also watch the threads of `anyio.to_thread`; called in a task of the loop."""
         self._limiter = anyio.to_thread.current_default_thread_limiter()
 
     # --- connections --------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class _Waiter:
         return {key.fd for key in self._selector.get_map().values()}
 
     def select(self, timeout: float | None = None) -> list[Any]:
-        """Return what is ready; if nothing is, advance the clock by `timeout` seconds."""
+        """Return the ready descriptors; without any, advance the clock by `timeout` seconds."""
         events = self._selector.select(0)
         if events or timeout == 0:
             return events

@@ -79,7 +79,7 @@ DRAIN_TIMEOUT: Final = 30 * DAY
 REAL_DRAIN_TIMEOUT: Final = 10.0
 MOMENT: Final = 0.001
 _LONG_MS: Final = 2**31 - 1
-# Heartbeats and long polls of a jump over days would be most of its work.
+# Otherwise heartbeats and long polls would be most of the work of a jump over days.
 _RARE: Final[dict[str, Any]] = {
     "fetch_max_wait_ms": 600_000,
     "heartbeat_interval_ms": 600_000,
@@ -186,7 +186,7 @@ class WorkerTest:
     async def restart(self) -> None:
         """Stop the worker gracefully and start it again, as a deployment does.
 
-        Raises: what had stopped the worker.
+        Raises: the error that had stopped the worker.
         """
         await self._stop()
         self._raise_failure()
@@ -238,7 +238,7 @@ class WorkerTest:
 
         `timeout` in seconds; default: 30 days in virtual time, 10 s in real time.
 
-        Raises: what stopped the worker; TimeoutError: with the records that are not finished.
+        Raises: the error that stopped the worker; TimeoutError: it names the unfinished records.
         """
         limit, pause = (DRAIN_TIMEOUT, 60.0) if self._is_virtual else (REAL_DRAIN_TIMEOUT, 0.1)
         limit = limit if timeout is None else timeout
@@ -246,7 +246,7 @@ class WorkerTest:
             while True:
                 self._raise_failure()
                 if not self._is_busy():
-                    await anyio.sleep(MOMENT)  # what was read meanwhile is admitted
+                    await anyio.sleep(MOMENT)  # the worker admits the records that it read meanwhile
                     if not self._is_busy():
                         return
                 await self._recorder.changed(pause)
@@ -265,12 +265,12 @@ class WorkerTest:
 
     @property
     def calls(self) -> list[Call]:
-        """The calls of handlers that have ended, in the order in which they did."""
+        """The calls of handlers that have ended, in the order of their ends."""
         return list(self._recorder.calls)
 
     @property
     def periodic_calls(self) -> list[PeriodicCall]:
-        """The runs of periodic handlers that have ended, in the order in which they did."""
+        """The runs of periodic handlers that have ended, in the order of their ends."""
         return list(self._recorder.periodic)
 
     @property
@@ -312,7 +312,7 @@ class WorkerTest:
         return sorted(topic.name for topic in self.broker.state.topics if not topic.name.startswith("__"))
 
     def _unfinished(self) -> Iterator[tuple[Place, Record]]:
-        """Yield the records that are not committed as finished, with the places of their origin."""
+        """Yield the records that are not committed as finished, with their origins."""
         offsets = self.broker.state.offsets.of_group(self.worker.config.group)
         own = {tp.topic for tp in self.worker.assignment} | {one for one in self._existing() if self._handles(one)}
         for topic in sorted(own):

@@ -29,14 +29,14 @@ KafkaProducer: TypeAlias = NamedDependency[SkipValidation[Producer[bytes, bytes]
 KafkaServices: TypeAlias = NamedDependency[SkipValidation[Services]]
 """The application's services, as the type of an argument `kafka_services`."""
 
-# The name of the dependency that is all services.
+# The dependency on all services.
 SERVICES: Final = "kafka_services"
 
 
 class KafkaPlugin(InitPlugin):
     """Puts services into an application of Litestar.
 
-    It adds their lifespan; `/livez` and `/readyz`; the answer to a full buffer; a dependency for
+    It adds their lifespan; `/livez` and `/readyz`; a 503 for a full buffer; a dependency for
     each service by its name, and one for all of them, `kafka_services`.
     """
 

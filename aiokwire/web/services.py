@@ -21,9 +21,9 @@ logger = logging.getLogger("aiokwire.web")
 
 # The name under which the services are in the state of an application.
 STATE: Final = "aiokwire"
-# Seconds after which a client may try again: a buffer that is full is free again within moments.
+# Seconds after which a client may retry: a full buffer has room again within moments.
 RETRY_AFTER: Final = 1
-# The body of that answer.
+# The body of that response.
 TOO_MANY: Final = "too many records wait to be sent; try again later"
 
 
@@ -61,7 +61,7 @@ class Report:
         return all(each.is_alive for each in self.services.values())
 
     def liveness(self) -> dict[str, Any]:
-        """Return whether no service needs a restart, and those that do, as a value for JSON."""
+        """Return whether no service needs a restart, and the names of those that do, for JSON."""
         failed = {name: list(each.reasons) for name, each in self.services.items() if not each.is_alive}
         return {"alive": self.is_alive, "failed": failed}
 

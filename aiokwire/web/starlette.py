@@ -1,4 +1,4 @@
-"""Starlette, and so FastAPI: the health routes, and back-pressure as an answer."""
+"""Starlette, and so FastAPI: the health routes, and back-pressure as a 503."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiokwire.web.services import RETRY_AFTER, TOO_MANY, Services
 
 
 def install(app: Starlette, services: Services, *, retry_after: int = RETRY_AFTER) -> None:
-    """Add the health routes, and the answer to a full buffer; the lifespan is the application's.
+    """Add the health routes, and a 503 for a full buffer; the lifespan is the application's.
 
     Args:
         app: the application, of Starlette or FastAPI.
@@ -32,7 +32,7 @@ def health_routes(services: Services) -> list[Route]:
 
     `/livez` fails when a client or worker has ended by itself, so that the process needs a restart;
     `/readyz` also while the application starts and stops, a partition is stalled, a coordinator is
-    not reached, records wait for room in the buffer, or are retried. It names the reasons.
+    unreachable, records wait for room in the buffer, or are retried. It names the reasons.
     """
 
     async def livez(request: Request) -> Response:

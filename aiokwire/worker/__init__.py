@@ -2,7 +2,7 @@
 
 worker             the public worker                runtime          its clients and tasks
 config             options                          work_queue       what is fetched, within bounds
-executor           calls handlers                   settlement       what follows an attempt
+executor           calls handlers                   settlement       decides after an attempt
 committer          commits offsets                  transactional    commits with what was sent
 rebalance          revoked and assigned partitions
 batching           batches of records               batch_settlement what follows their attempts

@@ -34,11 +34,11 @@ _CHOICES: Final = (
 
 
 class Decoded(NamedTuple):
-    """The records of a batch that could be decoded."""
+    """The decoded records of a batch."""
 
     records: Sequence[RawRecord]
     columns: list[list[Any]]
-    """What was decoded from each of them, for each argument that is a list."""
+    """The decoded values of each record, for each list argument."""
     failures: dict[int, BaseException]
     """The errors of the others, by offset."""
 
@@ -52,12 +52,12 @@ class BatchArguments(NamedTuple):
     positional: tuple[BatchFill, ...]
     named: dict[str, BatchFill]
     elements: tuple[Fill, ...]
-    """What each argument that is a list has of a record."""
+    """What each list argument receives of a record."""
 
     async def decode(
         self, records: Sequence[RawRecord], context: Context, deserializers: Deserializers, handler: str
     ) -> Decoded:
-        """Decode what the lists have of each record, apart from those that cannot be decoded."""
+        """Decode each record's values for the list arguments; note those that cannot be decoded."""
         if not self.elements:
             return Decoded(records, [], {})
         has_functions = deserializers != (None, None)

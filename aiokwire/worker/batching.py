@@ -32,7 +32,7 @@ class BatchBounds(NamedTuple):
 
 
 class BatchAssembly:
-    """Puts the records of one partition together to batches. `WorkQueue` calls it."""
+    """Assembles batches from the records of one partition. `WorkQueue` calls it."""
 
     __slots__ = ("_bounds", "_loop", "_new_batch", "_offer", "_open", "_order", "_timer", "_wait", "_waiting")
 
@@ -43,7 +43,7 @@ class BatchAssembly:
         new_batch: Callable[[], InFlightBatch],
         offer: Callable[[InFlightBatch], None],
     ) -> None:
-        """`offer` makes a batch runnable. It may be open then: `close` must precede its call."""
+        """`offer` makes a batch runnable. It may still be open: `close` must precede its call."""
         self._order = order
         self._bounds = bounds
         self._wait = bounds.max_wait
@@ -77,7 +77,7 @@ class BatchAssembly:
             self.flush()
 
     def release(self, records: Sequence[RawRecord], held: Sequence[RawRecord] = ()) -> None:
-        """Let what waits behind records of a closed batch run, apart from what waits for `held`."""
+        """Release the records that wait for a closed batch, except those that wait for `held`."""
         still = set(self._chains(held))
         for chain in dict.fromkeys(self._chains(records)):
             behind = None if chain in still else self._waiting.pop(chain, None)

@@ -42,7 +42,7 @@ TRANSITIONS: Final = {
     (CircuitState.HALF_OPEN, CircuitEvent.RECOVERED): CircuitState.CLOSED,
 }
 
-# Outcomes that a handler chooses, and bytes that it cannot decode: they have nothing to do with a dependency.
+# A handler's own choices, and bytes that it cannot decode, are independent of any dependency.
 _NOT_COUNTED: Final = (Skip, Retry, DeadLetter, DeserializationError)
 
 
@@ -58,16 +58,16 @@ class CircuitBreaker:
     failures: int | None = 5
     """Open after this number of failures in a row. None: only by `share`."""
     share: float | None = None
-    """Open if at least this share of the last `window` calls failed: 0.5 is a half. None: only by `failures`."""
+    """Open if at least this share (0.5: half) of the last `window` calls failed. None: only by `failures`."""
     window: int = 100
     """The number of calls for `share`."""
     exceptions: Kinds = Exception
     """The exceptions that mean that the dependency is down. `Skip`, `Retry`, `DeadLetter` and values that cannot be
     decoded never count."""
     pause: float = 30.0
-    """Seconds without calls; after them a few try whether the dependency is back."""
+    """Seconds without calls, before a few calls probe the dependency."""
     probes: int = 1
-    """The number of calls that try at a time, and must succeed to close the circuit."""
+    """The number of concurrent probe calls, all of which must succeed to close the circuit."""
     name: str | None = None
     """For logs, events and metrics. None: the name of the first handler."""
 
@@ -85,10 +85,10 @@ class CircuitBreaker:
 
 
 class CircuitObserver(Protocol):
-    """Receives the moves of circuits."""
+    """Receives the state changes of circuits."""
 
     def moved(self, circuit: Circuit, before: CircuitState, error: BaseException | None) -> None:
-        """A circuit has moved; `error`: the failure that opened it."""
+        """A circuit has changed its state; `error`: the failure that opened it."""
 
 
 class Circuit:
@@ -97,7 +97,7 @@ class Circuit:
     def __init__(self, breaker: CircuitBreaker, name: str, observer: CircuitObserver) -> None:
         self.breaker = breaker
         self.name = name
-        self.opened_at = 0.0  # on the loop's clock, for the first time since it was closed
+        self.opened_at = 0.0  # on the loop's clock: the first opening since it was closed
         self.openings = 0
         self.reason = ""  # why it is open
         self._observer = observer
@@ -126,7 +126,7 @@ class Circuit:
         """Nothing is counted before the call begins."""
 
     def close(self) -> None:
-        """Do not move any more by time."""
+        """Stop the timer that changes the state."""
         self._timer.cancel()
 
     # --- calls --------------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Circuit:
         return self._generation
 
     def raised(self, probed: int) -> None:
-        """Note that a call ended by an exception, which `failed` may follow, or was cancelled."""
+        """Note that a call raised (`failed` may follow), or was cancelled."""
         if probed == self._generation and self.state is CircuitState.HALF_OPEN:
             self._probing -= 1
 

@@ -1,4 +1,4 @@
-"""The circuits of a worker: pause the partitions of their handlers, and report what they do."""
+"""The circuits of a worker: pause the partitions of their handlers, and report state changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CircuitOpened:
     error: BaseException
     """The last failure."""
     pause: float
-    """Seconds until the first calls try again."""
+    """Seconds until the first probe calls."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Circuits:
         self._handlers: dict[Circuit, list[str]] = {}
 
     def of(self, breaker: CircuitBreaker, handler: str) -> Circuit:
-        """Return the circuit of a breaker, with one more handler."""
+        """Return the circuit of a breaker, and count one more handler."""
         circuit = self._circuits.get(breaker)
         if circuit is None:
             circuit = self._circuits[breaker] = Circuit(breaker, breaker.name or handler, self)

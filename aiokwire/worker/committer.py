@@ -33,11 +33,11 @@ class Committer(Protocol):
         logged."""
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """Leave out partitions that were lost, and what was sent for them."""
+        """Leave out lost partitions, and what was sent for them."""
 
 
 class Finished:
-    """What of the partitions is finished and not committed, as offsets with metadata."""
+    """The finished and uncommitted records of the partitions, as offsets with metadata."""
 
     def __init__(self, consumer: Consumer[bytes, bytes], queue: WorkQueue, metadata_limit: int) -> None:
         self._consumer = consumer
@@ -78,7 +78,7 @@ class Finished:
             self._queue.note_committed(tp, each, offsets[tp])
 
     def shorten(self, group: str) -> bool:
-        """Halve the metadata, which the broker found too large; False if there was none."""
+        """Halve the metadata, which the broker rejected as too large; False if there was none."""
         if not self._metadata_limit:
             return False
         self._metadata_limit = self._metadata_limit // 2 if self._metadata_limit > 64 else 0

@@ -27,7 +27,7 @@ C = TypeVar("C", bound=ClientConfig)
 # The time between two commits (ms) without `commit_interval_ms`. Results of a transaction are visible at its end.
 COMMIT_INTERVAL_MS: Final = 1_000
 TRANSACTION_INTERVAL_MS: Final = 100
-# What the listener of a rebalance may take beside `revoke_timeout_ms`: a commit, and the lookup of offsets.
+# Time for the rebalance listener besides `revoke_timeout_ms`: a commit, and the lookup of offsets.
 LISTENER_EXTRA_MS: Final = 30_000
 
 _REFUSED: Final = {
@@ -67,7 +67,7 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
     retry_topic: str = DEFAULT_RETRY_TOPIC
     """The topics in which records wait for `RetryPolicy(delays=...)`; `{delay}` stands for the seconds."""
     rate_limit: RateLimit | None = None
-    """How many calls of all handlers together may start per second: `RateLimit(100)`. None: without a limit."""
+    """The calls of all handlers together that may start per second: `RateLimit(100)`. None: without a limit."""
     max_in_flight_records: int = 10_000
     """The most records that are fetched and not finished. Each assigned partition has an equal share; a partition that
     has used three quarters of its share is not read until half of it is finished, while the others continue."""
@@ -86,7 +86,7 @@ class WorkerConfig(ConsumerConfig[bytes, bytes], ProducerConfig[bytes, bytes]):
     """The longest metadata of a commit, which names the records that are finished beyond the committed offset: at most
     the broker's `offset.metadata.max.bytes`. 0: none is written, and a restart handles those records again."""
     auto_offset_reset: str | int | datetime.datetime | datetime.timedelta | OffsetReset = "earliest"
-    """As for a consumer, with another default: a new worker handles what is there."""
+    """As for a consumer, with another default: a new worker handles the existing records."""
     enable_auto_commit: bool | str = False
     """The worker commits by itself; cannot be True."""
     allow_auto_create_topics: bool = True

@@ -1,4 +1,4 @@
-"""What a handler receives beside its record: its place, the number of the attempt, `send`."""
+"""What a handler receives besides its record: the attempt's number, the origin, `send`."""
 
 from __future__ import annotations
 
@@ -99,9 +99,8 @@ class Sender:
     ) -> None:
         """Send a record without waiting for its acknowledgement: waits for buffer room only.
 
-        The handled record, or the run of a periodic handler, counts as completed when it is
-        acknowledged; if that fails, the handled record, or the run, has failed, too. With
-        exactly-once as `send`.
+        The handled record, or the run of a periodic handler, is completed once the sent record is
+        acknowledged, and fails if it is not. With exactly-once as `send`.
 
         Raises: as `Producer.submit`.
         """
@@ -143,7 +142,7 @@ class Context(Sender):
 
     @property
     def records(self) -> Sequence[ConsumerRecord[bytes, bytes]]:
-        """The records of this call: those of a batch in the order of their offsets, else one."""
+        """The records of this call: one, or those of a batch in the order of their offsets."""
         return (self.record,)
 
     @property

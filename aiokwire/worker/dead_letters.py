@@ -1,7 +1,7 @@
-"""Records that failed, for retry topics and dead-letter topics: with where they came from and why.
+"""Failed records for retry topics and dead-letter topics, with their origin and the reason.
 
-Headers have the names of Kafka Connect's dead-letter queues (KIP-298) where it has one. Connect's
-values are strings; so are all of these.
+Headers have the names of Kafka Connect's dead-letter queues (KIP-298) where it has one. All values
+are strings, as Connect's.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def error_headers(
     group_id: str | None,
     origin: Origin | None = None,
 ) -> list[tuple[str, bytes | None]]:
-    """Return a record's headers with its origin and its failure; replaces those of an earlier one.
+    """Return a record's headers with its origin and its failure, in place of an earlier failure.
 
     Arguments as for `DeadLetters.send`.
     """
@@ -266,7 +266,7 @@ def error_headers(
 
 
 def retry_headers(not_before: int, rounds: int) -> list[tuple[str, bytes | None]]:
-    """Return the headers that a record has in a retry topic only; `not_before` in milliseconds
+    """Return the headers that only records of retry topics have; `not_before` in milliseconds
     since the epoch."""
     return [(LetterHeader.NOT_BEFORE, b"%d" % not_before), (LetterHeader.ROUND, b"%d" % rounds)]
 
@@ -284,7 +284,7 @@ def class_name(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the text of an error, also of one whose `__str__` raises."""
+    """Return the text of an error, even if its `__str__` raises."""
     try:
         return str(error)
     except Exception as failure:  # the `__str__` of a user's class
@@ -301,7 +301,7 @@ def _stacktrace(error: BaseException) -> str:
 
 
 def _shortened(text: str, limit: int, *, keep_end: bool = False) -> str:
-    """Return a text of at most `limit` bytes of UTF-8; what is left out is marked by "..."."""
+    """Return a text of at most `limit` bytes of UTF-8; "..." marks what is left out."""
     data = _encoded(text)
     if len(data) <= limit:
         return text

@@ -1,4 +1,4 @@
-"""Records of retry topics that were read before their time, and the pauses of their partitions."""
+"""Records of retry topics that were read before they are due; the pauses of their partitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PartitionPauses:
         self._reasons: dict[TopicPartition, set[object]] = {}
 
     def pause(self, partitions: Collection[TopicPartition], reason: object) -> None:
-        """Read nothing of these partitions, until every reason of a pause has ended."""
+        """Stop reading these partitions until no reason for a pause is left."""
         for tp in self._consumer.assignment & set(partitions):
             self._reasons.setdefault(tp, set()).add(reason)
             self._consumer.pause(tp)
@@ -49,8 +49,8 @@ class PartitionPauses:
 class DelayedRecords:
     """Admits the records of retry topics when they are due.
 
-    A partition is paused at its first record that is not due; what was read beyond it is kept,
-    which is at most what one read returns. It waits no longer than its topic's delay after it was
+    A partition is paused at its first record that is not due; records read beyond it are kept,
+    at most those of one read. A record waits no longer than its topic's delay after it was
     read, whatever the wall clock does.
     """
 

@@ -28,7 +28,7 @@ class WorkerPartitionHealth:
     reason: str
     """What it waits for."""
     stalled: bool
-    """It has been the oldest for `stalled_after_ms`."""
+    """Whether it has been the oldest for `stalled_after_ms`."""
 
     def __str__(self) -> str:
         return f"{self.partition} at {self.offset}, {self.in_flight} in flight: {self.reason}"
@@ -56,7 +56,7 @@ class WorkerHealth:
 
     @property
     def ok(self) -> bool:
-        """Whether it works: not failed, nothing stalled, its consumer and its producer are ok."""
+        """Whether it has not failed, nothing is stalled, and its consumer and producer are ok."""
         return self.failure is None and not self.stalled and self.consumer.ok and self.producer.ok
 
     @property
@@ -74,14 +74,14 @@ class WorkerHealth:
 
 
 class Running(Protocol):
-    """What handles one record, or one batch, at a time."""
+    """A task that handles one record, or one batch, at a time."""
 
     item: Work | None
     started: float
 
 
 class ProgressMonitor:
-    """Knows for how long the oldest unfinished record of each partition has been the oldest."""
+    """Measures how long each partition's oldest unfinished record has been the oldest."""
 
     def __init__(self, stalled_after: float) -> None:
         """`stalled_after`: seconds."""
@@ -101,7 +101,7 @@ class ProgressMonitor:
             now: on the loop's clock.
             partitions: those that are assigned.
             running: the executors.
-            waiting: records that were put off.
+            waiting: records that wait for a retry.
         """
         oldest = {each: offset for each in partitions if (offset := each.completed.oldest) is not None}
         self._seen = {each: self._since(each, offset, now) for each, offset in oldest.items()}

@@ -103,7 +103,7 @@ class HandlerCounts:
 
     def __init__(self) -> None:
         self._completed = DURATION.new_histogram()
-        self.returned = self._completed.observe  # the handler returned, after this time (seconds)
+        self.returned = self._completed.observe  # seconds until the handler returned
         self._failed: dict[str, Histogram] = {}  # by the type of the error
         self._actions: dict[str, int] = {}
         self._sizes: Histogram | None = None  # of a handler of batches
@@ -122,7 +122,7 @@ class HandlerCounts:
         self._failed[kind].observe(seconds)
 
     def followed(self, action: str, count: int = 1) -> None:
-        """What followed the failure of `count` records."""
+        """Count `count` failed records by the action that followed."""
         self._actions[action] = self._actions.get(action, 0) + count
 
     def samples(self, handler: str, labels: Labels) -> list[Sample]:

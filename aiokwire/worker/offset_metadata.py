@@ -1,7 +1,7 @@
 """The metadata of a commit: which offsets beyond the committed one are finished, as text.
 
 `aiokwire1:` and unpadded base64 of a byte for the kind, then either varints (the lengths of
-unfinished and finished runs by turns, from the committed offset on) or a bitmap (bit n: the
+unfinished and finished runs in turn, from the committed offset on) or a bitmap (bit n: the
 committed offset plus n is finished). Metadata of other clients has no such prefix.
 """
 
@@ -19,7 +19,7 @@ RUNS: Final = 0
 BITMAP: Final = 1
 # The default of a broker's `offset.metadata.max.bytes`.
 MAX_LENGTH: Final = 4096
-# A bitmap of metadata that brokers accept is never as long; a foreign one is not expanded.
+# No bitmap that brokers accept is this long; a foreign one is not expanded.
 _MAX_BITS: Final = 8 * 64 * 1024
 
 
@@ -51,7 +51,7 @@ def decode_ranges(offset: int, metadata: str) -> list[OffsetRange]:
             return _from_runs(offset, data)
         return _from_bitmap(offset, data) if data[0] == BITMAP and len(data) * 8 <= _MAX_BITS else []
     except (binascii.Error, IndexError, ValueError):
-        return []  # of a later version, or damaged: the records are handled again
+        return []  # of a later version, or corrupt: the records are handled again
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------

@@ -67,9 +67,9 @@ class BatchError(Exception):
         self.errors = dict(errors)
 
     def by_offset(self, records: Sequence[ConsumerRecord[Any, Any]]) -> dict[int, Exception]:
-        """Return the errors by the offsets of the records, which the handler received.
+        """Return the errors by the offsets of the records.
 
-        Raises: InvalidArgument: one is not of the batch.
+        Raises: InvalidArgument: a record is not in the batch.
         """
         offsets = {record.offset for record in records}
         found = {}
@@ -102,7 +102,7 @@ class RetryPolicy:
     retry_on: Kinds = Exception
     """The exceptions after which the handler is called again."""
     give_up_on: Kinds = ()
-    """Exceptions of `retry_on` after which it is not, such as those of invalid input."""
+    """Exceptions of `retry_on` after which it is not called again, such as those of invalid input."""
     delays: Sequence[float] = ()
     """Pauses in seconds after the last attempt, such as (60, 600): the record waits for each of them in a retry topic,
     while the records behind it are handled, and has `attempts` attempts after it. Empty: no retry topics."""

@@ -60,8 +60,8 @@ class PeriodicHandler:
         function: a coroutine function with no argument, or one annotated `PeriodicContext`.
         period: seconds between the starts of two runs.
         name: for logs and metrics; default: the function's qualified name.
-        jitter: the longest delay of a start as a share of the period, from 0 to 1; each start has
-            another one.
+        jitter: the longest delay of a start as a share of the period, from 0 to 1; drawn for each
+            start.
         timeout: seconds for one run; None: the worker's `handler_timeout_ms`.
         runs_on: "each" worker of a group, those that are "assigned" partitions, or the "one" that
             is assigned partition 0 of the first topic with a handler, in alphabetical order.
@@ -99,7 +99,7 @@ class PeriodicHandler:
         return given
 
     def __call__(self, context: PeriodicContext) -> Awaitable[object]:
-        """Call the function; the result is to be awaited."""
+        """Call the function; await the result."""
         return self._function(*[context] * self._positional, **dict.fromkeys(self._named, context))
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class PeriodicHandler:
 
 
 def _contexts_of(function: HandlerFunction, name: str) -> tuple[int, list[str]]:
-    """Return how many arguments receive the context by position, and the names of the others."""
+    """Return the number of positional arguments for the context, and the others' names."""
     hints = hints_of(function, name)
     parameters = [one for one in open_parameters(function, name) if _is_filled(one, hints, name)]
     named = [one.name for one in parameters if one.kind is not one.POSITIONAL_ONLY]

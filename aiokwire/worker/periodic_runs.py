@@ -29,7 +29,7 @@ from aiokwire.worker.work_queue import WorkQueue
 
 logger = logging.getLogger("aiokwire.worker")
 
-# Of a series of failures, the first ones with these numbers are logged as warnings, and every 100th.
+# Of a series of failures, those with these numbers and every 100th are logged as warnings.
 _LOGGED: Final = (1, 2, 5, 20)
 
 
@@ -61,7 +61,7 @@ class Assignments:
 
 
 class _Source(NamedTuple):
-    """Where the records of a run come from: not from a partition."""
+    """The origin of a run's records: not a partition."""
 
     place: str
     tp: TopicPartition | None = None
@@ -78,13 +78,13 @@ class Schedule:
         self._number = 0  # of the last period
 
     def advance(self, now: float) -> int:
-        """Move to the next period whose run may still start; return how many were left out."""
+        """Move to the next period whose run may still start; return the number left out."""
         before = self._number
         self._number = max(before + 1, math.ceil((now - self._start - self._spread) / self._period))
         return self._number - before - 1
 
     def draw(self) -> float:
-        """Return when the run of the present period starts."""
+        """Return when the run of the current period starts."""
         return self._start + self._number * self._period + self._rng.uniform(0, self._spread)
 
 
@@ -148,7 +148,7 @@ class PeriodicRun(HookCaller):
             self.ended = None
 
     async def _attempt(self) -> None:
-        """Call the handler; what it sent is acknowledged, or part of a transaction, at the end."""
+        """Call the handler; at the end its records are acknowledged, or part of a transaction."""
         context = PeriodicContext(self.handler.name, self._number, self._assignments.current(), self._outlet)
         with self._hooked():
             await self._call_handler(context)

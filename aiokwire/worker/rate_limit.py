@@ -11,7 +11,7 @@ from typing import Final
 from aiokwire.config import require_int, require_number
 from aiokwire.loop_timer import LoopTimer
 
-# Timers may fire this much (seconds) before their time. It does not add up: the next call is that much later.
+# Seconds by which a timer may fire early. They do not add up: the next call is that much later.
 _EARLY: Final = 1e-6
 # The longest time (seconds) between two calls.
 _LONGEST_INTERVAL: Final = 86_400
@@ -28,9 +28,9 @@ class RateLimit:
     """
 
     per_second: float
-    """Calls per second, in one worker; 0.5 is one call in two seconds."""
+    """Calls per second of one worker; 0.5 is one call every two seconds."""
     burst: int | None = None
-    """The calls that may start at once after a pause. None: those of a tenth of a second, at least one."""
+    """The calls that may start at once after a pause. None: a tenth of a second's calls, at least one."""
 
     def __post_init__(self) -> None:
         require_number("per_second", self.per_second, minimum=1 / _LONGEST_INTERVAL, maximum=1e9)
@@ -53,7 +53,7 @@ class RateLimiter:
         self._tolerance = (limit.most_at_once - 1) * self._interval
         self._clock = loop.time
         self._timer = LoopTimer(loop, on_ready)
-        self._due = -math.inf  # when the next call starts at the latest rate
+        self._due = -math.inf  # when the next call is due
 
     @property
     def admits(self) -> bool:

@@ -107,7 +107,7 @@ class WorkerListener(RebalanceListener):
         self._give_up(partitions)
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
-        """Cancel the handlers: another member may handle the same records already."""
+        """Cancel the handlers: another member may already handle the same records."""
         self._queue.close_partitions(partitions, finish_queued=False)
         self._executors.interrupt(partitions)
         self._give_up(partitions)
@@ -120,7 +120,7 @@ class WorkerListener(RebalanceListener):
 
 
 def completed_of(committed: OffsetAndMetadata | None) -> CompletedOffsets:
-    """Return what is finished according to a commit; None: nothing was committed."""
+    """Return the finished offsets according to a commit; None: nothing was committed."""
     if committed is None:
         return CompletedOffsets()
     return CompletedOffsets(committed.offset, decode_ranges(committed.offset, committed.metadata))

@@ -20,7 +20,7 @@ from aiokwire.worker.work_queue import AssignedPartition
 
 logger = logging.getLogger("aiokwire.worker")
 
-# Producers in succession that may fail before one has committed.
+# The producers that may fail in a row before one has committed.
 MOST_PRODUCERS: Final = 10
 # How long (seconds) the producer that failed may take to close.
 CLOSE_TIMEOUT: Final = 1.0
@@ -71,17 +71,17 @@ class RenewableProducer:
         self._failed = 0  # since the last success
 
     def succeeded(self) -> None:
-        """Note that the present producer has committed."""
+        """Note that the current producer has committed."""
         self._failed = 0
 
     def may_renew(self, error: KafkaError) -> bool:
-        """Return whether a new producer may continue after this error of the present one."""
+        """Return whether a new producer may continue after this error of the current one."""
         is_unknown = isinstance(error, TransactionFailed) or (self._has_own_id and isinstance(error, FencedError))
         return is_unknown and self._failed < MOST_PRODUCERS
 
     async def renew(self, backoff: Backoff) -> None:
-        """Start a new producer, which ends what the present one left open; retry while no broker
-        answers.
+        """Start a new producer, which ends the open transaction; retry while no broker
+        responds.
 
         Raises: KafkaError: the coordinator refuses.
         """
@@ -102,7 +102,7 @@ class RenewableProducer:
 async def committed_now(
     consumer: Consumer[bytes, bytes], partitions: Collection[TopicPartition], backoff: Backoff
 ) -> Offsets:
-    """Return what is committed, retrying while no broker answers.
+    """Return the committed offsets, retrying while no broker responds.
 
     Raises: KafkaError: the coordinator refuses.
     """

@@ -1,7 +1,7 @@
 """Retry topics: their names, and what the headers of their records contain.
 
 A record that failed waits in the retry topic of a delay, beside its own topic. The worker
-subscribes to its retry topics, and the same handler handles their records when their time has come.
+subscribes to its retry topics, and the same handler handles their records when they are due.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NUMBER: Final = r"[0-9]+(?:\.[0-9]+)?"
 
 
 class RetryTopic(NamedTuple):
-    """What the name of a retry topic contains: the topic that its records are of, and how long
-    (seconds) they wait."""
+    """The parts of a retry topic's name: the topic of its records, and how long they wait
+    (seconds)."""
 
     topic: str
     delay: float
@@ -65,7 +65,7 @@ class RetryTopics:
         return [self.name(topic, delay) for delay in dict.fromkeys(self._delays_of(topic))]
 
     def find(self, topic: str) -> RetryTopic | None:
-        """Return what a name contains; None if it is not a retry topic of this worker."""
+        """Return the parts of a name; None if it is not a retry topic of this worker."""
         if topic not in self._found:
             self._found[topic] = self._parse(topic)
         return self._found[topic]
@@ -83,8 +83,8 @@ class RetryTopics:
         return _pattern(self._template, f"(?:{topics})", f"(?:{shown})")
 
     def foreign_pattern(self, own: Sequence[str]) -> str:
-        """Return a pattern of the names of retry topics, of all groups, without those that match
-        one of the patterns of this worker's own."""
+        """Return a pattern of all groups' retry topics, without those that match
+        a pattern of this worker's own."""
         return rf"(?!(?:{'|'.join(own)})\Z){self._any}" if own else self._any
 
     # --- records ------------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def wait_of(record: RawRecord) -> float:
 
 
 def _number(record: RawRecord, name: str) -> int:
-    """Return the number in a header; 0 if another program has produced the record."""
+    """Return the number in a header; 0 if another program produced the record."""
     for header, value in record.headers:
         if header == name and value is not None and value.isdigit() and len(value) < 20:
             return int(value)
@@ -123,7 +123,7 @@ def _number(record: RawRecord, name: str) -> int:
 
 
 def shown_delay(delay: float) -> str:
-    """Return seconds as they are in a name: "60", "0.5"."""
+    """Return seconds as names show them: "60", "0.5"."""
     return f"{delay:.3f}".rstrip("0").rstrip(".")
 
 

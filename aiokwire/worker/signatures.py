@@ -1,4 +1,4 @@
-"""From a handler's signature to the way in which its arguments are filled from a record."""
+"""Reads a handler's signature, and fills its arguments from a record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aiokwire.worker.decoding import accepts_null, decoder_of
 if TYPE_CHECKING:
     from aiokwire.worker.decoding import Decode
 
-# Decodes a key or value; may be asynchronous, as a consumer's deserializers.
+# Decodes a key or value; may be asynchronous, like a consumer's deserializers.
 Deserializer = Callable[[bytes], Awaitable[Any] | Any]
 RawRecord = ConsumerRecord[bytes, bytes]
 # A record's key and value: bytes, or the results of explicit deserializers.
@@ -179,7 +179,7 @@ class Argument:
         )
 
     def _decode(self, part: str, given: Deserializer | None, annotation: Any) -> Callable[[RawRecord, Any], Any]:
-        """Return the function that decodes a key or value, unless an explicit one has done it."""
+        """Return the function that decodes a key or value, unless an explicit one did."""
         if given is not None:
             return lambda _record, decoded: decoded
         if annotation is inspect.Parameter.empty:
@@ -211,7 +211,7 @@ def is_arrow(annotation: Any) -> bool:
 
 
 def _failure(record: RawRecord, handler: str, part: str, error: Exception) -> DeserializationError:
-    """Return the error for a key or value that a deserializer refused."""
+    """Return the error for a key or value that a deserializer rejected."""
     return DeserializationError(
         f"{record.topic}[{record.partition}] at offset {record.offset}: handler {handler} cannot decode the {part}: "
         f"{type(error).__name__}: {error}",

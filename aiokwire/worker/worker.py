@@ -217,7 +217,7 @@ class Worker:
         Call it in the main thread.
 
         Raises: the error that stopped it: of a handler whose policy is "stop", a dead letter
-        that was refused, a consumer that cannot continue; as `start`.
+        that was rejected, a consumer that cannot continue; as `start`.
         """
         error: BaseException | None = None
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -339,7 +339,7 @@ class Worker:
         return None if self._runtime is None else self._runtime.failure
 
     def health(self) -> WorkerHealth:
-        """Return the state now: what holds back each partition and for how long, retries that wait,
+        """Return the state now: what holds back each partition and for how long, pending retries,
         consumer and producer. It sends no request. Call it on the worker's loop.
 
         Raises: ClosedError: the worker was not started.

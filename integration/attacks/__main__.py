@@ -29,7 +29,7 @@ FUZZED = 20_000  # requests
 
 
 async def fuzz() -> list[Figure]:
-    """R10: damaged requests before a login, over TLS, and after one."""
+    """R10: malformed requests before a login, over TLS, and after one."""
     found = {security: await fuzz_requests(FUZZED, 8, 1, security) for security in ("", "tls", "login")}
     return [faults(f"found, {security or 'plain'}", len(texts)) for security, texts in found.items()]
 

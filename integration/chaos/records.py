@@ -41,7 +41,7 @@ def read_names(values: bytes | memoryview) -> Names:
     """Read concatenated values.
 
     Raises:
-        Malformed: they are damaged, or not all for one partition.
+        Malformed: they are corrupt, or not all for one partition.
     """
     view = memoryview(values)
     if not view or len(view) % SIZE:

@@ -93,7 +93,7 @@ class Outcome:
     records: int = 0
     seconds: float = 0.0
     again: int = 0  # finished records that were handled again, with a reason
-    unfinished: int = 0  # attempts that were cut off
+    unfinished: int = 0  # attempts that ended early
     lost: int = 0  # with at-most-once
     dead_letters: int = 0
     stalls: int = 0  # times without progress for `STALLED` seconds

@@ -14,7 +14,7 @@ from integration.kafka.fetch import java, libs
 _JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _SECONDS = 90.0
 
-# what DumpLogSegments prints about a damaged segment; its exit status is still 0
+# what DumpLogSegments prints about a corrupt segment; its exit status is still 0
 _FAULTS = (
     "isvalid: false",
     "Mismatches in :",

@@ -16,7 +16,7 @@ def flush(log: PartitionLog, now_ms: int) -> None:
 def first_at(log: PartitionLog, timestamp: int | None) -> OffsetAndTimestamp | None:
     """Return the first record at or after a timestamp; for None the first with the greatest one.
 
-    Raises: CorruptRecord: a batch is damaged.
+    Raises: CorruptRecord: a batch is corrupt.
     """
     found = (candidate.find() for candidate in log.candidates(timestamp))
     return next((record for record in found if record is not None), None)

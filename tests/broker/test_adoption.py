@@ -94,7 +94,7 @@ async def test_a_config_that_the_operator_set_meanwhile_outlives_apply_retention
         assert _configs(state) == {"a": {"cleanup.policy": "compact"}}
 
 
-async def test_a_damaged_metadata_log_holds_every_topic(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_corrupt_metadata_log_holds_every_topic(caplog: pytest.LogCaptureFixture) -> None:
     storage = MemoryStorage()
     kafka.write_metadata(storage, [kafka.topic("a", A), kafka.topic_config("a", "retention.ms", "1000")])
     storage.files[kafka.LOG].data[70] ^= 1
@@ -251,7 +251,7 @@ def test_a_torn_end_is_where_the_log_ends() -> None:
 
 
 @pytest.mark.parametrize("missing", ["a middle", "the beginning"])
-def test_a_gap_is_damage(missing: str) -> None:
+def test_a_gap_is_corruption(missing: str) -> None:
     storage = MemoryStorage()
     if missing == "a middle":
         kafka.write_metadata(storage, [kafka.topic("a", A)])
@@ -260,7 +260,7 @@ def test_a_gap_is_damage(missing: str) -> None:
         read_cluster_metadata(storage)
 
 
-def test_records_of_a_newer_version_are_damage_where_they_matter() -> None:
+def test_records_of_a_newer_version_are_corrupt_where_they_matter() -> None:
     storage = MemoryStorage()
     newer = bytearray(kafka.topic("a", A))
     newer[2] = 9

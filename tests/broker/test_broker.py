@@ -303,7 +303,7 @@ async def test_a_directory_written_by_kafka_is_adopted(tmp_path: Path) -> None:
         assert await broker.state.producer_ids.allocate() == 42, "above the producers that the logs know"
 
 
-async def test_the_error_names_a_damaged_topic_file(tmp_path: Path) -> None:
+async def test_the_error_names_a_corrupt_topic_file(tmp_path: Path) -> None:
     async with Broker(tmp_path):
         pass
     (tmp_path / "aiokwire-topics.json").write_text("{")

@@ -206,7 +206,7 @@ async def test_a_push_is_read_with_every_codec(broker: Broker, client: RawClient
     assert values(broker) == {COUNTER.name: 3.0}
 
 
-async def test_pushes_are_refused_that_are_too_early_too_large_or_damaged(broker: Broker, client: RawClient) -> None:
+async def test_early_oversized_and_malformed_pushes_are_rejected(broker: Broker, client: RawClient) -> None:
     await alter(broker, {"metrics": "*", "interval.ms": 100})
     first = await asked(client)
     assert await push(client, first, b"\xff\xff") == ErrorCode.INVALID_RECORD

@@ -70,7 +70,7 @@ async def _check_next_request(state: BrokerState, frame: bytearray) -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damaged_requests_are_answered_or_refused(state: BrokerState, data: st.DataObject) -> None:
+def test_malformed_requests_are_answered_or_refused(state: BrokerState, data: st.DataObject) -> None:
     api = data.draw(st.sampled_from(sorted(APIS.values())))
     version = data.draw(st.integers(api.served_from, api.last))
     frame = _sample(api, version)

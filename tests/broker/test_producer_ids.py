@@ -43,7 +43,7 @@ async def test_ids_begin_above_what_the_logs_know() -> None:
     assert await ids.allocate() == 5000
 
 
-def test_a_damaged_file_is_named() -> None:
+def test_a_corrupt_file_is_named() -> None:
     storage = MemoryStorage()
     storage.write(FILE, b"many")
     with pytest.raises(StorageError, match=FILE):

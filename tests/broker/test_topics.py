@@ -185,7 +185,7 @@ def test_partitions_missing_on_disk_are_recreated() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"topics": {"t": {}}}', b'{"topics": {"t": {"id": "x"}}}'])
-def test_a_damaged_file_is_named(content: bytes) -> None:
+def test_a_corrupt_file_is_named(content: bytes) -> None:
     storage = MemoryStorage()
     storage.write(FILE, content)
     with pytest.raises(StorageError, match=FILE):

@@ -52,12 +52,12 @@ async def test_invalid_records_fail_at_their_producer(client: RawClient, codec: 
 
 
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
-async def test_damaged_compressed_data_fails_at_its_producer(client: RawClient, codec: int) -> None:
+async def test_corrupt_compressed_data_fails_at_its_producer(client: RawClient, codec: int) -> None:
     good = sealed(RECORD, 1, codec=codec)
-    damaged = bytearray(good[:-4])
-    struct.pack_into(">i", damaged, 8, len(damaged) - 12)
-    struct.pack_into(">I", damaged, 17, crc32c(bytes(damaged[21:])))
-    assert await _produce(client, bytes(damaged)) is ErrorCode.INVALID_RECORD
+    corrupt = bytearray(good[:-4])
+    struct.pack_into(">i", corrupt, 8, len(corrupt) - 12)
+    struct.pack_into(">I", corrupt, 17, crc32c(bytes(corrupt[21:])))
+    assert await _produce(client, bytes(corrupt)) is ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
@@ -192,20 +192,20 @@ async def _at_time(client: RawClient, timestamp: int) -> list[list_offsets.ListO
 
 
 def _store(log: PartitionLog, data: bytes) -> None:
-    """As a broker that checked nothing did, or a disk that damages what it stores."""
+    """As a broker that checked nothing did, or a disk that corrupts data."""
     log.append(bytearray(data), now_ms=NOW)
 
 
 @pytest.mark.parametrize("timestamp", [NOW, -3])
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
-async def test_a_damaged_batch_fails_a_lookup_by_time_in_its_partition(
+async def test_a_corrupt_batch_fails_a_lookup_by_time_in_its_partition(
     broker: Broker, client: RawClient, timestamp: int, codec: int
 ) -> None:
     _store(broker.state.topics.require("t").partitions[0].log, sealed(b"nonsense" * 20, 3, codec=codec))
     await produce_one(client, "t", batch([b"a"], timestamp=NOW), partition=1)
     for _ in range(3):
-        damaged, sound = await _at_time(client, timestamp)
-        assert (damaged.error_code, damaged.offset) == (ErrorCode.CORRUPT_MESSAGE, -1)
+        corrupt, sound = await _at_time(client, timestamp)
+        assert (corrupt.error_code, corrupt.offset) == (ErrorCode.CORRUPT_MESSAGE, -1)
         assert (sound.error_code, sound.offset, sound.timestamp) == (0, 0, NOW)
 
 

@@ -139,9 +139,9 @@ async def test_the_error_names_a_batch_too_large_for_any_response(make_peer: Pee
 
 async def test_the_error_of_a_corrupt_batch_names_its_place(make_peer: Peers) -> None:
     async with make_peer() as peer:
-        damaged = bytearray(batch(0, [b"value"]))
-        damaged[-1] ^= 0xFF
-        peer.log("t").add(bytes(damaged), 1)
+        corrupt = bytearray(batch(0, [b"value"]))
+        corrupt[-1] ^= 0xFF
+        peer.log("t").add(bytes(corrupt), 1)
         async with client_of(peer.bootstrap_servers) as client:
             with pytest.raises(CorruptRecord, match=r"t\[0\]"):
                 await client.fetch({T0: 0})

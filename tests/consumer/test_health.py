@@ -43,7 +43,7 @@ def paused(state: PartitionState) -> None:
 
 
 def failed(state: PartitionState) -> None:
-    state.fail(KafkaError("damaged"))
+    state.fail(KafkaError("corrupt"))
 
 
 def lost(state: PartitionState) -> None:
@@ -84,7 +84,7 @@ def at_end(state: PartitionState) -> None:
         (at_end, Source(has_room=False), Reason.AT_END, ""),
         (at_end, Source(last_error="refused"), Reason.UNREACHABLE, "refused"),
         (paused, Source(last_error="refused"), Reason.PAUSED, ""),
-        (failed, WELL, Reason.ERROR, "damaged"),
+        (failed, WELL, Reason.ERROR, "corrupt"),
         (lost, WELL, Reason.GONE, ""),
         (held_back, WELL, Reason.HELD_BACK, ""),
         (leaderless, WELL, Reason.NO_LEADER, ""),

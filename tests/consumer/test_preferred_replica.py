@@ -201,7 +201,7 @@ async def test_34_a_position_out_of_range_at_the_leader_too_is_looked_up_there(m
         assert nodes == [0]
 
 
-async def test_34_a_batch_damaged_at_a_replica_is_read_from_the_leader(make_peer: MakePeer) -> None:
+async def test_34_a_corrupt_batch_of_a_replica_is_read_from_the_leader(make_peer: MakePeer) -> None:
     async with make_peer(nodes=2) as peer:
         log = peer.log("t")
         log.preferred = 1

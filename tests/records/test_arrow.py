@@ -108,7 +108,7 @@ def test_microseconds_are_a_thousand_times_what_the_batch_holds(parts: list[list
     assert found == [time * 1000 if abs(time) <= most else 0 for time in times]
 
 
-def test_a_time_out_of_range_is_forgotten_with_its_damaged_batch() -> None:
+def test_a_time_out_of_range_is_forgotten_with_its_corrupt_batch() -> None:
     strange = [Row(0, 2**62, None, None), Row(1, 2**62, None, None)]
     payload = reference.record(strange[0], 2**62) + b"\x0e" + b"\xff" * 7
     columns = Columns(microseconds=True)
@@ -143,7 +143,7 @@ def test_foreign_header_names_stay_valid_text() -> None:
     assert as_rows(to_arrow([batch_of(data)]))[0][-1] == [{"name": "\ufffd\ufffd", "value": b"x"}]
 
 
-def test_a_damaged_batch_adds_no_row() -> None:
+def test_a_corrupt_batch_adds_no_row() -> None:
     good = batch_of(reference.plain_batch(ROWS))
     payload = b"".join(reference.record(row, 1000) for row in ROWS[:-1]) + b"\x0e" + b"\xff" * 7
     bad = batch_of(reference.batch(payload, ROWS, base_offset=20))
@@ -234,7 +234,7 @@ def _bytes(table: pa.RecordBatch) -> int:
     return sum(len(side) for side in sides if side is not None)
 
 
-def test_filling_stops_at_a_damaged_batch_and_keeps_earlier_records() -> None:
+def test_filling_stops_at_a_corrupt_batch_and_keeps_earlier_records() -> None:
     good = batch_of(reference.plain_batch(ROWS))
     bad = batch_of(reference.batch(reference.record(ROWS[0], 1000) + b"\xff\xff", ROWS[:1], base_offset=20))
     columns = Columns()

@@ -166,7 +166,7 @@ def test_rows_come_out_as_they_were_written(case: Case, skipped: int) -> None:
 
 
 @given(cases(), st.data())
-def test_damaged_rows_are_refused_or_are_what_fastavro_makes_of_them(case: Case, data: st.DataObject) -> None:
+def test_corrupt_rows_are_refused_or_are_what_fastavro_makes_of_them(case: Case, data: st.DataObject) -> None:
     written: list[bytes] = []
     for row in case.rows:
         good = b"" if row is None else datum(case.schema, row)

@@ -1,4 +1,4 @@
-"""RecordBatch: the reference's bytes become its records, filtered, damaged or cut off as may be."""
+"""RecordBatch reads the reference's bytes: whole, filtered, truncated and corrupt ones."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_cut_batch_at_the_end_is_left_out() -> None:
     assert read_batches(None, "t", 3) == []
 
 
-def test_sound_batches_before_a_damaged_one_are_handed_out() -> None:
+def test_sound_batches_before_a_corrupt_one_are_handed_out() -> None:
     good, bad = reference.plain_batch(ROWS), bytearray(reference.plain_batch(ROWS, base_offset=10))
     bad[-1] ^= 1
     assert [batch.next_offset for batch in read_batches(good + bad, "t", 3)] == [10]
@@ -159,8 +159,8 @@ def test_the_error_names_a_hostile_header(offset: int, form: str, value: int, me
         (b"", "length does not fit"),
         (b"\x80" * 9, "length does not fit"),
         (reference.varint(-1) + b"\0" * 9, "length does not fit"),
-        (reference.varint(8) + b"\0" + b"\x80" * 7, "timestamp is cut off"),
-        (reference.varint(14) + b"\0" + b"\xff" * 12 + b"\1", "timestamp is cut off"),
+        (reference.varint(8) + b"\0" + b"\x80" * 7, "timestamp is truncated"),
+        (reference.varint(14) + b"\0" + b"\xff" * 12 + b"\1", "timestamp is truncated"),
         (reference.varint(8) + b"\0\0" + b"\xff" * 6, "offset is malformed"),
         (reference.varint(8) + b"\0\0\0" + reference.varint(5) + b"\0" * 4, "key's length"),
         (reference.varint(8) + b"\0\0\0" + reference.varint(-2) + b"\0" * 4, "key's length"),
@@ -233,7 +233,7 @@ def test_a_part_keeps_the_memory_that_it_looks_into() -> None:
     data.extend(b"x")
 
 
-def test_a_damaged_batch_is_not_split() -> None:
+def test_a_corrupt_batch_is_not_split() -> None:
     data = reference.plain_batch(ROWS)
     (batch,) = scan_batches(data[:-1] + b"\x7f")
     with pytest.raises(CorruptRecord):

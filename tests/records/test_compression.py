@@ -192,7 +192,7 @@ def test_the_limit_holds_over_all_frames() -> None:
         (-1, b""),
     ],
 )
-def test_damaged_data_is_a_corrupt_record(codec: int, data: bytes) -> None:
+def test_corrupt_data_raises_corrupt_record(codec: int, data: bytes) -> None:
     with pytest.raises(CorruptRecord):
         decompress(codec, data)
 

@@ -92,12 +92,12 @@ def test_control_batches_are_left_out_of_old_formats() -> None:
     assert convert(marker, 0) == b""
 
 
-def test_damaged_or_cut_input_is_refused() -> None:
+def test_corrupt_or_truncated_input_raises() -> None:
     data = bytearray(batch_of(ROWS, 0) * 2)
-    with pytest.raises(CorruptRecord, match="damaged or truncated"):
+    with pytest.raises(CorruptRecord, match="corrupt or truncated"):
         convert(data[:-1], 1)
     data[-1] ^= 1
-    with pytest.raises(CorruptRecord, match="damaged or truncated"):
+    with pytest.raises(CorruptRecord, match="corrupt or truncated"):
         convert(data, 1)
     with pytest.raises(InvalidArgument, match="message format 3 is unknown"):
         convert(b"", 3)

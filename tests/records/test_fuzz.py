@@ -122,7 +122,7 @@ def read_everything(data: bytes) -> None:
 
 
 def sealed(data: bytearray) -> bytes:
-    """The damaged bytes with a checksum that fits again: damage as a hostile peer makes it."""
+    """Return the corrupt bytes with a valid checksum, as a hostile peer would send them."""
     if len(data) > 61 and data[16] == 2:
         struct.pack_into(">I", data, 17, crc32c(data[21:]))
     elif len(data) > 17:
@@ -147,8 +147,8 @@ def encoded(draw: st.DrawFn) -> bytes:
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> bytes:
-    """A sound one with some bytes changed, overwritten by hostile numbers, cut off or repeated."""
+def corrupt_batches(draw: st.DrawFn) -> bytes:
+    """A valid one with some bytes changed, overwritten by hostile numbers, cut or repeated."""
     data = bytearray(draw(encoded()))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(data) - 1))
@@ -164,8 +164,8 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @settings(max_examples=300)
-@given(damaged())
-def test_damaged_bytes_give_records_or_a_corrupt_record(data: bytes) -> None:
+@given(corrupt_batches())
+def test_corrupt_bytes_are_read_as_records_or_raise_corrupt_record(data: bytes) -> None:
     read_everything(data)
 
 
@@ -245,7 +245,7 @@ def test_arbitrary_bytes_never_crash(data: bytes, codec: int) -> None:
 
 @settings(max_examples=300)
 @given(st.sampled_from(list(Compression)[1:]), st.binary(max_size=2000), st.data())
-def test_damaged_codec_data_stays_within_the_limit(codec: Compression, plain: bytes, more: st.DataObject) -> None:
+def test_corrupt_codec_data_stays_within_the_limit(codec: Compression, plain: bytes, more: st.DataObject) -> None:
     packed = bytearray(compress(codec, plain))
     for _ in range(more.draw(st.integers(1, 4))):
         packed[more.draw(st.integers(0, len(packed) - 1))] = more.draw(st.integers(0, 255))

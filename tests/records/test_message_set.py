@@ -103,7 +103,7 @@ def test_a_cut_message_at_the_end_is_left_out() -> None:
         assert read_all(last[:size]) == []
 
 
-def test_sound_messages_before_a_damaged_one_are_handed_out() -> None:
+def test_sound_messages_before_a_corrupt_one_are_handed_out() -> None:
     data = bytearray(reference.message_set(1, ROWS, 50))
     one = len(data) // 6
     data[4 * one - 1] ^= 1
@@ -116,7 +116,7 @@ def test_sound_messages_before_a_damaged_one_are_handed_out() -> None:
         scanned.verify()
 
 
-def test_a_damaged_compressed_message_is_named() -> None:
+def test_a_corrupt_compressed_message_is_named() -> None:
     data = bytearray(wrapped(1, reference.message_set(1, ROWS), 35, Compression.GZIP))
     data[-1] ^= 1
     with pytest.raises(CorruptRecord, match=r"t\[1\] at offset 35: the checksum"):

@@ -106,7 +106,7 @@ def test_numbers_of_every_width_are_walked() -> None:
 
 
 @given(rows(), st.data())
-def test_a_batch_with_a_damaged_record_is_not_taken(records: list[Row], draw: st.DataObject) -> None:
+def test_a_batch_with_a_corrupt_record_is_rejected(records: list[Row], draw: st.DataObject) -> None:
     data = bytearray(reference.plain_batch(records))
     at = draw.draw(st.integers(61, len(data) - 1))
     data[at] = draw.draw(st.integers(0, 255))

@@ -162,10 +162,10 @@ def test_profiles_are_read_from_the_files_of_the_command_line(tmp_path: Path) ->
         find_credentials("none", environment=environment)
 
 
-def test_a_damaged_file_is_an_error_without_its_text(tmp_path: Path) -> None:
+def test_a_malformed_file_is_an_error_without_its_text(tmp_path: Path) -> None:
     (tmp_path / ".aws").mkdir()
     (tmp_path / ".aws" / "credentials").write_text("aws_secret_access_key = hidden\n")
-    with pytest.raises(AuthenticationFailed, match="is damaged") as caught:
+    with pytest.raises(AuthenticationFailed, match="is malformed") as caught:
         find_credentials("dev", environment={"HOME": str(tmp_path)})
     assert "hidden" not in str(caught.value)
     assert caught.value.__cause__ is None

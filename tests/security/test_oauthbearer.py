@@ -71,7 +71,7 @@ def test_any_error_of_the_broker_is_an_error_of_authentication(challenge: bytes)
 @given(
     st.binary(max_size=100) | st.from_regex(rb"n,(a=[a-z,=2C]*)?,\x01auth=Bearer [a-z ]*(\x01[a-z]*=?[a-z]*)*\x01?\x01")
 )
-def test_a_damaged_message_is_an_error_of_authentication_or_a_login(message: bytes) -> None:
+def test_a_malformed_message_is_an_error_of_authentication_or_a_login(message: bytes) -> None:
     server = OAuthBearerServer(validate)
     try:
         await_now(server.evaluate_response(message))

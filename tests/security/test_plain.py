@@ -47,7 +47,7 @@ def test_a_wrong_password_is_refused(user: str, password: str) -> None:
 
 
 @given(st.binary(max_size=60))
-def test_a_damaged_message_is_refused(message: bytes) -> None:
+def test_a_malformed_message_is_refused(message: bytes) -> None:
     with pytest.raises(AuthenticationFailed):
         finish(None, PlainServer(verify), message)
 

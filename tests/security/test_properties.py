@@ -48,7 +48,7 @@ def test_properties_are_read_as_java_reads_them(text: str, entries: dict[str, st
     assert parse_properties(text) == entries
 
 
-def test_a_damaged_escape_is_reported_with_its_line() -> None:
+def test_a_malformed_escape_is_reported_with_its_line() -> None:
     with pytest.raises(ConfigurationError, match="line 2 of the properties"):
         parse_properties("a=1\nb=\\u12")
 

@@ -1,4 +1,4 @@
-"""SCRAM: the vectors of the RFCs, other implementations, and every damage is an error."""
+"""SCRAM: the vectors of the RFCs, other implementations, and malformed messages."""
 
 from __future__ import annotations
 

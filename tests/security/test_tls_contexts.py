@@ -263,19 +263,19 @@ MISTAKES: dict[str, Mistake] = {
         lambda files: {"certfile": files.write("a.der", alice().certificate.public_bytes(Encoding.DER))},
         r"openssl x509 -inform DER",
     ),
-    "a truststore with a damaged certificate": (
+    "a truststore with a corrupt certificate": (
         lambda _files: {"truststore_certificates": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"},
-        r"ssl_truststore_certificates: a certificate is damaged",
+        r"ssl_truststore_certificates: a certificate is corrupt",
     ),
-    "a damaged own certificate": (
+    "a corrupt certificate": (
         lambda files: {
             "certfile": files.write(
                 "a.pem", alice().key_pem + "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"
             )
         },
-        r"ssl_certfile=.*the certificate is damaged",
+        r"ssl_certfile=.*the certificate is corrupt",
     ),
-    "a damaged key": (
+    "a corrupt key": (
         lambda files: {
             "certfile": files.write("a.pem", alice().certificate_pem),
             "keyfile": files.write("a.key", "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----"),
@@ -335,7 +335,7 @@ MISTAKES: dict[str, Mistake] = {
         lambda files: {"keystore_location": files.write("a.p12", alice().pkcs12(PASSWORD))},
         r"a\.p12 is encrypted: set ssl_keystore_password",
     ),
-    "PKCS12 that is damaged": (
+    "PKCS12 that is corrupt": (
         lambda files: {
             "keystore_location": files.write("a.p12", b"\x30\x82" + bytes(40)),
             "keystore_password": PASSWORD,
@@ -556,7 +556,7 @@ def test_any_bytes_in_a_store_are_refused(content: bytes) -> None:
 @pytest.mark.filterwarnings("ignore:PKCS#12 bundle could not be parsed as DER:UserWarning")
 @settings(max_examples=30)
 @given(st.integers(0, 5_000), st.binary(min_size=1, max_size=3))
-def test_a_damaged_key_store_is_used_or_refused(place: int, noise: bytes) -> None:
+def test_a_corrupt_key_store_is_used_or_refused(place: int, noise: bytes) -> None:
     trusted = authority().certificate_pem
     for store in (alice().store_pem.encode(), alice().pkcs12(PASSWORD)):
         content = bytearray(store)

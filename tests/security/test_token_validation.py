@@ -186,8 +186,8 @@ def test_small_keys_and_keys_for_encryption_are_not_used() -> None:
     small = rsa.generate_private_key(public_exponent=65537, key_size=1024)
     assert public_key(rsa_jwk(small, "small")) is None
     assert public_key(rsa_jwk(RSA_KEYS[0], "enc", use="enc")) is None
-    for damaged in ({}, {"kty": "oct", "k": "AAAA"}, {"kty": "RSA", "n": "!"}, {"kty": "EC", "crv": "P-999"}):
-        assert public_key(damaged) is None
+    for malformed in ({}, {"kty": "oct", "k": "AAAA"}, {"kty": "RSA", "n": "!"}, {"kty": "EC", "crv": "P-999"}):
+        assert public_key(malformed) is None
     off_curve = ec_jwk(EC_KEY, "x", "P-256") | {"x": "AAAA"}
     assert public_key(off_curve) is None
 

@@ -395,9 +395,9 @@ async def test_36_a_broker_that_cannot_read_its_log_or_the_codec_is_named_with_t
     kafka_broker.faults.on(ApiKey.FETCH).error(ErrorCode.CORRUPT_MESSAGE)
     kafka_broker.faults.on(ApiKey.FETCH).error(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     async with reader_of(kafka_broker, quick, "one") as reader:
-        with pytest.raises(CorruptRecord) as damaged:
+        with pytest.raises(CorruptRecord) as caught:
             await reader.getmany(timeout=5)
-        assert (damaged.value.topic, damaged.value.partition, damaged.value.offset) == ("one", 0, 0)
+        assert (caught.value.topic, caught.value.partition, caught.value.offset) == ("one", 0, 0)
         with pytest.raises(BrokerError, match=r"one\[0\] at offset 0"):
             await reader.getmany(timeout=5)
         assert await read(reader, 5) == numbers(5)

@@ -112,5 +112,5 @@ def decode_group(group_id: str, value: bytes) -> ClassicGroup:
     try:
         group = decode_embedded(value, GroupLogValue).group
     except ProtocolViolation as error:
-        raise CorruptRecord(f"the record of group {group_id!r} is damaged: {error}") from error
+        raise CorruptRecord(f"the record of group {group_id!r} is corrupt: {error}") from error
     return group.named(group_id)

@@ -65,7 +65,7 @@ def decode_key(key: bytes | None) -> str | ConsumerKey | None:
             return None
         return ConsumerKey(KeyType(kind), src.string(), src.string() if kind in _NAMED else "")
     except ProtocolViolation as error:
-        raise CorruptRecord(f"the key of a group's record is damaged: {error}") from error
+        raise CorruptRecord(f"the key of a group's record is corrupt: {error}") from error
 
 
 def _key(kind: KeyType, group_id: str, name: str = "") -> bytes:
@@ -195,7 +195,7 @@ def take_in(group: ConsumerGroup, key: ConsumerKey, value: bytes | None, now_ms:
             src.end()
     except (ProtocolViolation, struct.error) as error:
         raise CorruptRecord(
-            f"group {group.group_id!r}: a record of type {key.type.name} is damaged: {error}"
+            f"group {group.group_id!r}: a record of type {key.type.name} is corrupt: {error}"
         ) from error
 
 

@@ -24,7 +24,7 @@ def pack_checkpoint(lines: Iterable[str]) -> bytes:
 
 
 def unpack_checkpoint(content: bytes | None, *, fields: int) -> list[list[str]]:
-    """Return a checkpoint file's entries, split in `fields`; none if it is missing or damaged."""
+    """Return a checkpoint file's entries, split in `fields`; none if it is missing or corrupt."""
     try:
         version, count, *lines = (content or b"").decode().splitlines()
         entries = [line.split() for line in lines]
@@ -40,7 +40,7 @@ def pack_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def unpack_offsets(content: bytes | None) -> dict[TopicPartition, int]:
-    """Return the offsets of a checkpoint; none if it is missing or damaged."""
+    """Return the offsets of a checkpoint; none if it is missing or corrupt."""
     try:
         return {
             TopicPartition(topic, int(partition)): int(offset)
@@ -68,7 +68,7 @@ def pack_partition_metadata(topic_id: bytes) -> bytes:
 
 
 def unpack_partition_metadata(content: bytes | None) -> bytes | None:
-    """Return the topic id, None if the file is missing or damaged."""
+    """Return the topic id, None if the file is missing or corrupt."""
     for line in (content or b"").decode(errors="replace").splitlines():
         key, _, value = line.partition(":")
         if key == "topic_id":

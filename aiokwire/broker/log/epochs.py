@@ -32,7 +32,7 @@ class LeaderEpochs:
         self._written: bytes | None = None  # the temporary file's content
 
     def load(self) -> None:
-        """Read the file; if it is missing or damaged, recovery finds the epochs in the batches."""
+        """Read the file; if it is missing or corrupt, recovery finds the epochs in the batches."""
         content = self._storage.read(self._path)
         try:
             lines = unpack_checkpoint(content, fields=2)

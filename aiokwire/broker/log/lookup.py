@@ -28,7 +28,7 @@ class Candidate(NamedTuple):
     def find(self, max_decompressed: int = MOST_DECOMPRESSED) -> OffsetAndTimestamp | None:
         """Return the first record at or after the timestamp and the start of the log.
 
-        Raises: CorruptRecord: the batch is damaged, or exceeds `max_decompressed` bytes.
+        Raises: CorruptRecord: the batch is corrupt, or exceeds `max_decompressed` bytes.
         """
         [batch] = read_batches(self.data, self.name, -1, max_decompressed=max_decompressed)
         found = batch.find_timestamp(self.timestamp)

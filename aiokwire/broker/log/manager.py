@@ -165,7 +165,7 @@ class LogManager:
         try:
             self.leader_epoch = int(content) if content is not None else 0
         except ValueError as error:
-            raise StorageError(f"{LEADER_EPOCH} in the data directory is damaged: {content!r}") from error
+            raise StorageError(f"{LEADER_EPOCH} in the data directory is corrupt: {content!r}") from error
         if clean or not self._logs:
             return
         latest = max(log.leader_epochs.latest for log in self._logs.values())

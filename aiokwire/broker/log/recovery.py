@@ -1,7 +1,7 @@
 """Opens a partition's directory; unless it was closed cleanly, the log is checked.
 
 Follows Kafka's LogLoader. No index is trusted: from the recovery point's segment on each batch is
-read, its CRC checked, the log cut at the first damaged byte; indexes and producers are rebuilt.
+read, its CRC checked, the log cut at the first corrupt byte; indexes and producers are rebuilt.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def _recover(
         known_end = max(cut.known_end, gone[-1].base_offset)
         size = cut.size + sum(segment.size for segment in gone)
         cut = cut._replace(known_end=known_end, size=size, is_torn=False)
-    for damaged in segments[index:]:
-        delete_segment(damaged)
+    for later in segments[index:]:
+        delete_segment(later)
     del segments[index:]
     return first, cut
 
@@ -232,7 +232,7 @@ class SnapshotFiles:
                 self.delete(offset)
 
     def load_newest(self, producers: ProducerStates, upto: int) -> int | None:
-        """Load the newest intact snapshot up to `upto`, delete damaged ones; return its offset."""
+        """Load the newest intact snapshot up to `upto`, delete corrupt ones; return its offset."""
         for offset in reversed([offset for offset in self.offsets if offset <= upto]):
             try:
                 producers.unpack(self._storage.read(self.path(offset)) or b"")

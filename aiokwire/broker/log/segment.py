@@ -324,7 +324,7 @@ class Segment:
         return end
 
     def rebuild(self, index_interval: int, *, gaps_below: int, next_base: int | None) -> Iterator[StoredBatch]:
-        """Check every batch, rebuild indexes, cut at the first damaged byte; yield valid batches.
+        """Check every batch, rebuild indexes, cut at the first corrupt byte; yield valid batches.
 
         No checksum covers a batch's base offset: it must follow from the batch before, except below
         `gaps_below`, where compaction may have left gaps, and end below `next_base`. After the last

@@ -93,7 +93,7 @@ def decode_key(key: bytes | None) -> OffsetKey | None:
             return None
         return OffsetKey(src.string(), TopicPartition(src.string(), src.int32()))
     except ProtocolViolation as error:
-        raise CorruptRecord(f"the key of a committed offset's record is damaged: {error}") from error
+        raise CorruptRecord(f"the key of a committed offset's record is corrupt: {error}") from error
 
 
 def encode_value(committed: CommittedOffset) -> bytes:
@@ -109,7 +109,7 @@ def decode_value(key: OffsetKey, value: bytes, position: int = -1) -> CommittedO
     try:
         return decode_embedded(value, OffsetLogValue).committed._replace(position=position)
     except ProtocolViolation as error:
-        raise CorruptRecord(f"the offset of group {key.group_id!r} for {key.tp} is damaged: {error}") from error
+        raise CorruptRecord(f"the offset of group {key.group_id!r} for {key.tp} is corrupt: {error}") from error
 
 
 def decode_latest(records: Iterable[Record]) -> Iterator[tuple[str, TopicPartition, CommittedOffset]]:

@@ -221,12 +221,12 @@ class Authorizer:
     def load(self) -> None:
         """Read the ACLs from the store.
 
-        Raises: StorageError: they are damaged.
+        Raises: StorageError: they are corrupt.
         """
         try:
             self._acls = AclIndex(map(Acl.from_row, self._store.section(SECTION)))
         except (KeyError, TypeError) as error:
-            raise StorageError(f"an ACL in the data directory is damaged: {error!r}") from error
+            raise StorageError(f"an ACL in the data directory is corrupt: {error!r}") from error
         self._forget()
 
     def select(self, wanted: AclFilter) -> list[Acl]:

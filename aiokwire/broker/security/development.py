@@ -75,7 +75,7 @@ def stored_setup(folder: Path, hosts: Sequence[str], bootstrap: str = "") -> Set
     `bootstrap` is the address for clients, `host:port`, if it is known. Slow: call it in a thread.
 
     Raises: ConfigurationError: the package `cryptography` is not installed. StorageError: a file
-    is damaged, or cannot be written.
+    is corrupt, or cannot be written.
     """
     DiskStorage(folder.parent).make_directory("")  # first: a data directory that does not exist must be private, too
     storage = DiskStorage(folder)
@@ -87,7 +87,7 @@ def stored_setup(folder: Path, hosts: Sequence[str], bootstrap: str = "") -> Set
         broker_pem = _broker_pem(storage, authority, names)
     except ValueError as error:
         raise StorageError(
-            f"the certificates in {folder} are damaged ({error}): delete the directory; clients then need its new "
+            f"the certificates in {folder} are corrupt ({error}): delete the directory; clients then need its new "
             f"{PROPERTIES}"
         ) from error
     _write(storage, PROPERTIES, _properties(bootstrap, folder.absolute() / "ca.pem", password))

@@ -355,12 +355,12 @@ class ClientQuotas:
     def load(self) -> None:
         """Read the quotas from the store.
 
-        Raises: StorageError: they are damaged.
+        Raises: StorageError: they are corrupt.
         """
         try:
             self._table.load(self._store.section(SECTION))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise StorageError(f"the quotas in the data directory are damaged: {error!r}") from error
+            raise StorageError(f"the quotas in the data directory are corrupt: {error!r}") from error
         self.enabled = bool(self._table)
 
     async def alter(

@@ -33,7 +33,7 @@ class SecurityStore:
     def load(self) -> None:
         """Read the file, if there is one.
 
-        Raises: StorageError: it is damaged or cannot be read.
+        Raises: StorageError: it is corrupt or cannot be read.
         """
         content = self._storage.read(FILE)
         if content is None:
@@ -41,7 +41,7 @@ class SecurityStore:
         try:
             self._sections = {str(name): list(rows) for name, rows in json.loads(content).items()}
         except (ValueError, AttributeError, TypeError) as error:
-            raise StorageError(f"{FILE} in the data directory is damaged: {error}") from error
+            raise StorageError(f"{FILE} in the data directory is corrupt: {error}") from error
 
     def section(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of a section; empty if nothing was stored."""

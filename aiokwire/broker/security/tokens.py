@@ -103,13 +103,13 @@ class DelegationTokens:
     def load(self) -> None:
         """Read the stored tokens.
 
-        Raises: StorageError: they are damaged.
+        Raises: StorageError: they are corrupt.
         """
         try:
             for row in self._store.section(SECTION):
                 self._put(_token(row))
         except (KeyError, TypeError) as error:
-            raise StorageError(f"the delegation tokens in the data directory are damaged: {error!r}") from error
+            raise StorageError(f"the delegation tokens in the data directory are corrupt: {error!r}") from error
 
     def hmac_of(self, token_id: str) -> bytes:
         """Return the HMAC of a token: what its owner must keep secret."""

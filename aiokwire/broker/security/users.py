@@ -34,13 +34,13 @@ class Users:
     def load(self) -> None:
         """Read the stored users.
 
-        Raises: StorageError: the section is damaged.
+        Raises: StorageError: the section is corrupt.
         """
         try:
             for row in self._store.section(SECTION):
                 self._stored.setdefault(row["user"], {})[row["mechanism"]] = _credential(row)
         except (KeyError, TypeError, ValueError) as error:
-            raise StorageError(f"the users in the data directory are damaged: {error!r}") from error
+            raise StorageError(f"the users in the data directory are corrupt: {error!r}") from error
 
     async def give(self, users: Mapping[str, Secret]) -> None:
         """Take users of this process; their passwords are not stored."""

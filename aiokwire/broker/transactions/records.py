@@ -102,7 +102,7 @@ class TransactionLogValue(Data):
                 )
             )
         except (ValueError, struct.error) as error:
-            raise ProtocolViolation(f"a transaction record is damaged: {error}") from error
+            raise ProtocolViolation(f"a transaction record is corrupt: {error}") from error
 
 
 def _number(form: struct.Struct, content: bytes | None, default: int) -> int:
@@ -131,7 +131,7 @@ def decode_key(key: bytes | None) -> str | None:
         src = PlainReader(key or b"")
         return src.string() if src.int16() == _KEY_TYPE else None
     except ProtocolViolation as error:
-        raise CorruptRecord(f"the key of a transaction record is damaged: {error}") from error
+        raise CorruptRecord(f"the key of a transaction record is corrupt: {error}") from error
 
 
 def encode_value(transaction: Transaction) -> bytes:
@@ -147,5 +147,5 @@ def decode_value(transactional_id: str, value: bytes) -> Transaction:
     try:
         found = decode_embedded(value, TransactionLogValue).transaction
     except ProtocolViolation as error:
-        raise CorruptRecord(f"the record of transactional id {transactional_id!r} is damaged: {error}") from error
+        raise CorruptRecord(f"the record of transactional id {transactional_id!r} is corrupt: {error}") from error
     return dataclasses.replace(found, transactional_id=transactional_id)

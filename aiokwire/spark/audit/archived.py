@@ -31,8 +31,8 @@ def compare(
     archive = read_archive(place)
     compared = common(audited, whole_ranges(archive.ranges))
     files = [file for file in archive.files if file.tp in compared and touches(file, *compared[file.tp])]
-    damaged = check_files(spark, Store.at(place), files)
-    differences = [Difference(*file.tp, fault, file.first, file.last, file.records) for file, fault in damaged.items()]
+    faults = check_files(spark, Store.at(place), files)
+    differences = [Difference(*file.tp, fault, file.first, file.last, file.records) for file, fault in faults.items()]
     records = 0
     if compared:
         parts = compared_parts(archive)
@@ -40,7 +40,7 @@ def compare(
         chosen = {name: text for name, text in options.items() if name.lower() != "columns"}
         chosen |= {_ISOLATION: isolation, "columns": ",".join(["topic", "partition", "offset", *parts])}
         topic = spark.read.format("aiokwire").options(**chosen).load()
-        readable = [file for file in files if file not in damaged]
+        readable = [file for file in files if file not in faults]
         rows = archived_rows(spark, place, archive, readable)
         records, found = find_differences(within(topic, compared), within(rows, compared), parts)
         differences += found

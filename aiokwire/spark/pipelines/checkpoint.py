@@ -54,7 +54,7 @@ class Folder:
             document: Document = json.loads(bytes(stream.readAllBytes()))
             return document
         except ValueError as error:
-            raise ConfigurationError(f"{self.path}/{name} is damaged: {error}") from None
+            raise ConfigurationError(f"{self.path}/{name} is corrupt: {error}") from None
         finally:
             stream.close()
 

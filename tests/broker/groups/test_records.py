@@ -109,12 +109,12 @@ def test_records_of_other_kinds_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\x00\x02\x00", b"\x00\x02\x00\x05g", b"\x00\x05\x00\x01g"])
-def test_a_damaged_key_is_named(key: bytes | None) -> None:
-    with pytest.raises(CorruptRecord, match="damaged"):
+def test_a_corrupt_key_is_named(key: bytes | None) -> None:
+    with pytest.raises(CorruptRecord, match="corrupt"):
         decode_key(key)
 
 
-def test_damaged_values_are_named() -> None:
+def test_corrupt_values_are_named() -> None:
     with pytest.raises(CorruptRecord, match="'g'"):
         decode_group("g", encode_group(group(member("a")))[:-3])
     for key, value in WRITTEN:

@@ -75,7 +75,7 @@ async def test_partitions_of_one_request_succeed_and_fail_by_themselves(client: 
     ]
 
 
-def _damaged() -> bytes:
+def _corrupt() -> bytes:
     sent = bytearray(batch([b"abc"]))
     sent[-2] ^= 1
     return bytes(sent)
@@ -105,7 +105,7 @@ def _claiming_append_time() -> bytes:
         (None, ErrorCode.INVALID_RECORD),
         (b"", ErrorCode.INVALID_RECORD),
         (b"abc", ErrorCode.CORRUPT_MESSAGE),
-        (_damaged(), ErrorCode.CORRUPT_MESSAGE),
+        (_corrupt(), ErrorCode.CORRUPT_MESSAGE),
         (batch([b"a"]) + batch([b"b"]), ErrorCode.INVALID_RECORD),
         (batch([b"a"]) + b"x", ErrorCode.CORRUPT_MESSAGE),
         (batch([b"a"], magic=1), ErrorCode.INVALID_RECORD),
@@ -119,7 +119,7 @@ def _claiming_append_time() -> bytes:
         (batch([b"x" * 1_100_000]), ErrorCode.MESSAGE_TOO_LARGE),
     ],
     ids=(
-        "none", "empty", "text", "damaged", "two batches", "a tail", "old format", "control", "count above",
+        "none", "empty", "text", "corrupt", "two batches", "a tail", "old format", "control", "count above",
         "count below", "append time", "transactional", "future", "too large",
     ),
 )  # fmt: skip
@@ -210,7 +210,7 @@ async def test_old_formats_are_brought_to_the_present_one(
     assert [(one.offset, one.key, one.value) for one in records] == [(0, b"1", b"a"), (1, b"2", None), (2, None, b"c")]
 
 
-async def test_a_damaged_message_of_an_old_format_is_refused(client: RawClient) -> None:
+async def test_a_corrupt_message_of_an_old_format_is_refused(client: RawClient) -> None:
     sent = bytearray(batch([b"a"], magic=1))
     sent[-1] ^= 1
     assert (await produce_one(client, "t", bytes(sent), version=2)).error_code == ErrorCode.CORRUPT_MESSAGE

@@ -1,4 +1,4 @@
-"""The text files have Kafka's form, and damaged ones count as missing."""
+"""The text files have Kafka's form, and corrupt ones count as missing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_an_offset_checkpoint_has_kafkas_lines() -> None:
     assert unpack_offsets(pack_offsets(offsets)) == offsets
 
 
-def test_a_damaged_checkpoint_counts_as_missing() -> None:
+def test_a_corrupt_checkpoint_counts_as_missing() -> None:
     for content in (
         None,
         b"",

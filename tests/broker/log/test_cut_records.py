@@ -84,7 +84,7 @@ def test_zeros_at_the_end_are_named(
     assert f"offset 8 to 9 are lost: {FIRST}: there are zeros at byte {8 * size}" in _lines(caplog)[0]
 
 
-def test_later_segments_that_go_with_a_damaged_one_are_counted(
+def test_segments_deleted_after_a_corrupt_one_are_counted(
     open_manager: OpenManager, make_batch: MakeBatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = _killed(open_manager, make_batch, 20, segment_bytes=300)

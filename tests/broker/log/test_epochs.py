@@ -44,7 +44,7 @@ def test_the_file_has_kafkas_lines_and_is_read_back() -> None:
     assert not again.write_temporary()
 
 
-def test_a_damaged_file_counts_as_missing() -> None:
+def test_a_corrupt_file_counts_as_missing() -> None:
     for content in (b"", b"0\n1\n0 x\n", b"garbage", b"\xff\xfe"):
         storage = MemoryStorage()
         storage.make_directory("t-0")

@@ -158,7 +158,7 @@ def test_a_snapshot_has_kafkas_bytes_and_keeps_the_last_batch_of_each() -> None:
 
 
 @given(st.data())
-def test_a_damaged_snapshot_is_refused(data: st.DataObject) -> None:
+def test_a_corrupt_snapshot_is_refused(data: st.DataObject) -> None:
     log = Log()
     log.append(Sent(0, 3))
     content = bytearray(log.states.pack())

@@ -76,7 +76,7 @@ def test_a_flipped_byte_cuts_the_log_there(
     assert storage.size(LOG) == 5 * size
 
 
-def test_segments_behind_the_damage_are_deleted(
+def test_segments_after_a_corrupt_one_are_deleted(
     storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
 ) -> None:
     manager = open_manager(storage, segment_bytes=200)
@@ -156,7 +156,7 @@ def test_aborted_transactions_are_found_again_after_a_kill(
     assert log.last_stable_offset == 15
 
 
-def test_a_damaged_snapshot_is_replaced_by_a_replay(
+def test_a_corrupt_snapshot_is_replaced_by_a_replay(
     storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
 ) -> None:
     manager = open_manager(storage, segment_bytes=300)
@@ -203,7 +203,7 @@ def test_a_reset_log_knows_no_producer(open_manager: OpenManager, make_batch: Ma
 
 
 def test_a_hole_between_segments_ends_the_log(open_manager: OpenManager, make_batch: MakeBatch) -> None:
-    """A lost write whose end was a batch's end leaves no visible damage, except for the offsets."""
+    """A lost write that ended with a batch is visible only in the offsets."""
     storage = MemoryStorage()
     manager = open_manager(storage, segment_bytes=300)
     log = manager.create("orders", 0, TOPIC_ID, NOW)
@@ -215,7 +215,7 @@ def test_a_hole_between_segments_ends_the_log(open_manager: OpenManager, make_ba
     assert (log.end_offset, log.segment_offsets) == (1, (0,))
 
 
-def test_gaps_from_compaction_are_not_damage(open_manager: OpenManager, make_batch: MakeBatch) -> None:
+def test_gaps_from_compaction_are_not_corruption(open_manager: OpenManager, make_batch: MakeBatch) -> None:
     storage = MemoryStorage()
     manager = open_manager(storage)
     log = manager.create("orders", 0, TOPIC_ID, NOW)

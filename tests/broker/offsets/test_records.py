@@ -1,4 +1,4 @@
-"""The format of `__consumer_offsets`: there and back, by hand, and damaged."""
+"""The format of `__consumer_offsets`: round trips, bytes written by hand, and corrupt ones."""
 
 from __future__ import annotations
 

@@ -248,10 +248,10 @@ def test_acls_are_kept_across_a_restart() -> None:
     again.close()
 
 
-def test_a_damaged_acl_stops_the_start() -> None:
+def test_a_corrupt_acl_stops_the_start() -> None:
     store = SecurityStore(MemoryStorage())
     asyncio.run(store.replace("acls", [{"resource_type": "TOPIC"}]))
-    with pytest.raises(StorageError, match="damaged"):
+    with pytest.raises(StorageError, match="corrupt"):
         Authorizer(store).load()
 
 

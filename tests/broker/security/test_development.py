@@ -50,10 +50,10 @@ def test_another_host_name_and_an_expiry_renew_the_certificate_but_not_the_autho
 
 
 @pytest.mark.parametrize("name", ["ca-key.pem", "broker.pem"])
-def test_a_damaged_file_is_an_error_that_names_the_remedy(tmp_path: Path, name: str) -> None:
+def test_a_corrupt_file_is_an_error_that_names_the_remedy(tmp_path: Path, name: str) -> None:
     stored_setup(tmp_path, [])
     (tmp_path / name).write_text("-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----")
-    with pytest.raises(StorageError, match=r"are damaged .* delete the directory"):
+    with pytest.raises(StorageError, match=r"are corrupt .* delete the directory"):
         stored_setup(tmp_path, [])
 
 

@@ -166,10 +166,10 @@ async def test_quotas_outlive_a_restart() -> None:
 
 
 @pytest.mark.parametrize("row", [{}, {"entity": [], "quotas": {}}, {"entity": {"ip": None}, "quotas": {}}])
-async def test_damaged_quotas_stop_the_start(row: dict[str, object]) -> None:
+async def test_corrupt_quotas_stop_the_start(row: dict[str, object]) -> None:
     store = SecurityStore(MemoryStorage())
     await store.replace("quotas", [row])
-    with pytest.raises(StorageError, match="quotas in the data directory are damaged"):
+    with pytest.raises(StorageError, match="quotas in the data directory are corrupt"):
         ClientQuotas(store, Clock(), windows=(11, 1), mutations=(11, 1)).load()
 
 

@@ -128,9 +128,9 @@ def _is_on_disk(folder: Path, text: bytes) -> bool:
     return any(text in path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-async def test_damaged_users_stop_the_start(tmp_path: Path) -> None:
+async def test_corrupt_users_stop_the_start(tmp_path: Path) -> None:
     async with Broker(tmp_path):
         pass
     (tmp_path / "aiokwire-security.json").write_text('{"scram": [{"user": "a", "mechanism": "SCRAM-SHA-256"}]}')
-    with pytest.raises(StorageError, match="the users in the data directory are damaged"):
+    with pytest.raises(StorageError, match="the users in the data directory are corrupt"):
         await Broker(tmp_path, listeners=[Listener()]).start()

@@ -225,12 +225,12 @@ async def _check_all_or_nothing(storage: Storage, producer: RawProducer, *, answ
         await client.close()
 
 
-async def test_a_damaged_state_log_keeps_the_broker_from_starting() -> None:
+async def test_a_corrupt_state_log_keeps_the_broker_from_starting() -> None:
     storage = MemoryStorage()
     async with start(storage) as broker:
         topic = broker.state.topics.create_internal("__transaction_state", 1, {})
         builder = BatchBuilder(2, 1000)
         builder.append(5, b"\x00", b"")
         topic.partitions[0].log.append(bytearray(builder.seal()), now_ms=5)
-    with pytest.raises(CorruptRecord, match="key of a transaction record is damaged"):
+    with pytest.raises(CorruptRecord, match="key of a transaction record is corrupt"):
         await start(storage).start()

@@ -1,4 +1,4 @@
-"""The format of `__transaction_state`: there and back, by hand, and damaged."""
+"""The format of `__transaction_state`: round trips, bytes written by hand, and corrupt ones."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_keys_of_another_kind_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\x00", b"\x00\x00\x00\x05ab"])
-def test_a_damaged_key_is_reported(key: bytes | None) -> None:
+def test_a_corrupt_key_is_reported(key: bytes | None) -> None:
     with pytest.raises(CorruptRecord, match="key of a transaction"):
         decode_key(key)
 

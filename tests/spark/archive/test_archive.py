@@ -153,7 +153,7 @@ async def committed(servers: str, group: str) -> dict[TopicPartition, int]:
     return {tp: found.offset for tp, found in offsets.items()}
 
 
-def test_small_files_are_merged_and_a_damaged_file_is_found(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+def test_small_files_are_merged_and_a_corrupt_file_is_found(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
     topic = kafka.topic()
     for start in range(0, 60, 20):
         kafka.produce(topic, [b"%d" % number for number in range(start, start + 20)], timestamp=NOON)

@@ -131,13 +131,13 @@ def test_numbers_out_of_arrows_range_are_reported() -> None:
 
 
 @given(st.integers(0, 200), st.binary(max_size=3), st.integers(0, 3))
-def test_damaged_bytes_never_end_the_task(place: int, junk: bytes, cut: int) -> None:
+def test_corrupt_bytes_never_end_the_task(place: int, junk: bytes, cut: int) -> None:
     good = datum(ORDER, WRITTEN)
     place = min(place, len(good))
     column, faults = decoder(avro(ORDER))(pa.array([good[:place] + junk + good[place + cut :], good], pa.binary()))
     column.validate(full=True)
     assert column[1].as_py() == READ
-    # not converted to Python: a damaged timestamp may be in Arrow's range and out of Python's
+    # not converted to Python: a corrupt timestamp may be in Arrow's range and out of Python's
     assert column[0].is_valid == (0 not in faults)
 
 

@@ -167,12 +167,12 @@ JUNK: Final = st.sampled_from([b"{", b"}", b"null", b",", b'"', b"\\", b"\n", b"
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> bytes:
+def corrupt_documents(draw: st.DrawFn) -> bytes:
     data = draw(DOCUMENTS)
     place = draw(st.integers(0, len(data)))
     return data[:place] + draw(JUNK) + data[place + draw(st.integers(0, 2)) :]
 
 
-@given(st.lists(st.one_of(DOCUMENTS, DOCUMENTS, DOCUMENTS, st.none(), damaged()), min_size=1, max_size=3))
+@given(st.lists(st.one_of(DOCUMENTS, DOCUMENTS, DOCUMENTS, st.none(), corrupt_documents()), min_size=1, max_size=3))
 def test_every_column_equals_that_of_pythons_parser(values: list[bytes | None]) -> None:
     both(values)

@@ -83,7 +83,7 @@ def test_a_checkpoint_keeps_its_id_when_it_is_moved(spark: SparkSession, tmp_pat
         claim(Folder(spark, str(place)), PIPELINE.set(name="q"), CLUSTERS, fresh_id="2")
     (place / "pipeline.json").write_text("{")
     (place / ".pipeline.json.crc").unlink()
-    with pytest.raises(ConfigurationError, match=r"pipeline\.json is damaged"):
+    with pytest.raises(ConfigurationError, match=r"pipeline\.json is corrupt"):
         claim(Folder(spark, str(place)), PIPELINE, CLUSTERS, fresh_id="2")
     (tmp_path / "e" / "totals" / "metadata").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match="a query outside of pipelines"):

@@ -1,8 +1,8 @@
-"""Request frames for fuzzing: sound ones with known and random values, and damaged copies of them.
+"""Request frames for fuzzing: valid ones with known and random values, and malformed copies.
 
-The damage follows the format: flipped bytes, numbers that have broken parsers before, slices that
+The mutations follow the format: flipped bytes, numbers that have broken parsers before, slices that
 are doubled or missing, another version or API for the same body, cuts. Produce carries batches
-whose records are damaged under a sound checksum.
+whose records are corrupt under a valid checksum.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CRC_AT, _CRC_FROM = 17, 21  # in a batch of format 2
 
 
 class Mutator:
-    """Makes request frames, and damages copies of them."""
+    """Makes request frames, and mutates copies of them."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
@@ -45,7 +45,7 @@ class Mutator:
         values = ([b"a", b"b"], [b"x" * 500] * 20, [None])
         self._batches = [batch(one, compression=codec) for codec in codecs for one in values]
         self._batches += [batch([b"a", b"b"], magic=magic) for magic in (0, 1)]
-        self._damages: tuple[Callable[[bytearray], bytearray], ...] = (
+        self._mutations: tuple[Callable[[bytearray], bytearray], ...] = (
             *(self._flipped, self._flipped, self._overwritten, self._overwritten),
             *(self._cut, self._doubled, self._shortened, self._readdressed),
         )
@@ -62,14 +62,14 @@ class Mutator:
                 frames.append(b"".join(encode_request(request, version, 1, self._rng.choice(_NAMES[:-8])))[4:])
         return frames
 
-    def damaged(self, frame: bytes) -> bytes:
-        """Return the frame, more often than not with one or two kinds of damage."""
+    def mutated(self, frame: bytes) -> bytes:
+        """Return the frame, more often than not with one or two mutations."""
         dice = self._rng.random()
         if dice < 0.4:
             return frame
-        changed = self._rng.choice(self._damages)(bytearray(frame))
+        changed = self._rng.choice(self._mutations)(bytearray(frame))
         if dice > 0.85 and len(changed) >= 8:
-            changed = self._rng.choice(self._damages)(changed)
+            changed = self._rng.choice(self._mutations)(changed)
         return bytes(changed)
 
     def _flipped(self, frame: bytearray) -> bytearray:
@@ -135,11 +135,11 @@ class Mutator:
         return self._rng.randbytes(self._rng.choice((0, 16, 70)))
 
     def _records(self) -> bytes:
-        """Return a batch, often damaged behind its checksum, which is computed again."""
+        """Return a batch, often corrupted, with a recomputed checksum."""
         records = bytearray(self._rng.choice(self._batches))
         if self._rng.random() < 0.6 and len(records) > _CRC_FROM:
-            damage = self._rng.choice((self._flipped, self._overwritten))
-            content = damage(records[_CRC_FROM:])[: len(records) - _CRC_FROM]
+            corrupt = self._rng.choice((self._flipped, self._overwritten))
+            content = corrupt(records[_CRC_FROM:])[: len(records) - _CRC_FROM]
             records[_CRC_FROM:] = content
             records[_CRC_AT:_CRC_FROM] = crc32c(bytes(records[_CRC_FROM:])).to_bytes(4, "big")
         return bytes(records)
