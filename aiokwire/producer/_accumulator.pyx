@@ -29,12 +29,6 @@ import weakref
 from aiokwire.clock import wall_ms
 from aiokwire.errors import ClosedError, InvalidArgument
 
-# How a record is given to the producer.
-cdef enum:
-    MODE_NOWAIT = 0     # accept or refuse it
-    MODE_SUBMIT = 1     # it may wait for the next turn of the loop
-    MODE_SEND = 2       # its caller awaits the acknowledgement: its batch need not linger
-
 NOWAIT = MODE_NOWAIT
 SUBMIT = MODE_SUBMIT
 SEND = MODE_SEND
@@ -50,32 +44,6 @@ cdef Py_ssize_t TURN_BYTES = 256 * 1024
 @cython.final
 cdef class Accumulator:
     """All open batches, and the bytes that the producer holds; calls the `Events` of the stub."""
-
-    cdef readonly dict topics
-    cdef readonly dict live             # keys: the batches that are not done, in order
-    cdef object events
-    cdef object loop
-    cdef object closed                  # why no record is accepted
-    cdef list spare                     # builders for reuse
-    cdef Py_ssize_t kept                # bytes of memory of these builders, and of those that batches reuse
-    cdef str last_name                  # the topic of the previous record, and its state: most calls repeat it
-    cdef Topic last_state
-    cdef readonly Py_ssize_t used
-    cdef readonly Py_ssize_t limit
-    cdef Py_ssize_t batch_size
-    cdef readonly Py_ssize_t max_record
-    cdef Py_ssize_t since_turn          # bytes accepted since the loop turned
-    cdef Py_ssize_t since_clocks        # bytes accepted since the clocks were read
-    cdef double delivery_timeout
-    cdef readonly double now            # the loop's clock, read once per turn and per 128 KiB
-    cdef int64_t wall
-    cdef int64_t opened                 # the number of batches so far
-    cdef unsigned long thread
-    cdef public bint blocked            # other records wait for room: do not overtake them
-    cdef readonly bint turn_due         # the loop should turn before the next `submit`
-    cdef bint fresh                     # the clocks were read and the caller was checked in this turn of the loop
-    cdef int partitioning               # how a partition is chosen
-    cdef object __weakref__
 
     def __init__(self, events, *, Py_ssize_t limit, Py_ssize_t batch_size, Py_ssize_t max_record,
                  double delivery_timeout, int partitioning=HASH_MURMUR2_RANDOM):
@@ -660,13 +628,6 @@ cdef class Accumulator:
 @cython.final
 cdef class Runs:
     """The runs of one `append_rows`: a run counts rows of one batch, without an object per row."""
-
-    cdef list firsts            # the delivery of the first row of each run
-    cdef list counts            # the rows of each run; `sizes` counts those of a partition's newest run
-    cdef int32_t* newest        # by partition: its newest run
-    cdef int32_t* sizes
-    cdef int32_t partitions
-    cdef int32_t first          # the number of this call's first run
 
     def __cinit__(self, int32_t partitions, int32_t first):
         self.firsts = []

@@ -16,6 +16,7 @@ from aiokwire.broker import Broker
 from aiokwire.compat.aiokafka import AIOKafkaConsumer, AIOKafkaProducer, IllegalOperation, TopicPartition
 from aiokwire.compat.aiokafka.errors import (
     KafkaConnectionError,
+    KafkaTimeoutError,
     MessageSizeTooLargeError,
     ProducerClosed,
     ProducerFenced,
@@ -242,3 +243,94 @@ async def test_an_unclosed_producer_is_reported(broker: Broker) -> None:
     with pytest.warns(ResourceWarning, match="Unclosed AIOKafkaProducer"):
         producers.clear()
     assert [context["message"] for context in reported] == ["Unclosed AIOKafkaProducer"]
+
+
+async def test_nothing_is_sent_before_send_is_awaited(broker: Broker, producer: AIOKafkaProducer) -> None:
+    await producer.send_and_wait("orders", b"first", partition=0)
+    later = producer.send("orders", b"third", partition=0)
+    await producer.send_and_wait("orders", b"second", partition=0)
+    await (await later)
+    assert [record.value for record in await read(broker, 3)] == [b"first", b"second", b"third"]
+    with pytest.warns(RuntimeWarning, match="never awaited"):
+        producer.send("orders", b"fourth")
+
+
+async def test_send_works_from_another_thread(producer: AIOKafkaProducer) -> None:
+    await producer.send_and_wait("orders", b"first", partition=0)
+    loop = asyncio.get_running_loop()
+
+    def send() -> Any:
+        return asyncio.run_coroutine_threadsafe(producer.send_and_wait("orders", b"second", partition=0), loop).result(
+            9
+        )
+
+    assert (await asyncio.to_thread(send)).offset == 1
+    future = await asyncio.wrap_future(
+        asyncio.run_coroutine_threadsafe(producer.send("orders", b"third", partition=0), loop)
+    )
+    assert (await future).offset == 2
+
+
+async def test_callbacks_receive_the_future_and_can_be_removed(producer: AIOKafkaProducer) -> None:
+    await producer.send_and_wait("orders", b"first", partition=0)
+    future = await producer.send("orders", b"second", partition=0)
+    seen: list[object] = []
+    future.add_done_callback(seen.append)
+    future.add_done_callback(print)
+    assert future.remove_done_callback(print) == 1
+    await asyncio.wait_for(future, 9)  # noqa: TID251 - programs call it
+    assert seen[0] is future
+    for done in asyncio.as_completed([await producer.send("orders", b"%d" % index) for index in range(3)]):
+        assert (await done).topic == "orders"
+    found = await asyncio.gather(*[await producer.send("orders", b"x", partition=1) for _ in range(3)])  # noqa: TID251
+    assert len({metadata.offset for metadata in found}) == 3
+
+
+async def test_a_send_that_a_tool_replaces_later_is_used(
+    producer: AIOKafkaProducer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await producer.send_and_wait("orders", b"first")
+    original, seen = AIOKafkaProducer.send, []
+
+    async def traced(self: AIOKafkaProducer, topic: str, *given: Any) -> Any:
+        seen.append(topic)
+        return await original(self, topic, *given)
+
+    monkeypatch.setattr(AIOKafkaProducer, "send", traced)
+    await (await producer.send("orders", b"second"))
+    assert seen == ["orders"]
+
+
+async def test_an_overridden_send_calls_the_one_of_the_class(broker: Broker) -> None:
+    class Upper(AIOKafkaProducer):
+        async def send(self, topic: str, value: Any = None, *given: Any, **named: Any) -> Any:
+            return await super().send(topic, value.upper(), *given, **named)
+
+    async with Upper(bootstrap_servers=broker.bootstrap_servers) as producer:
+        await producer.send_and_wait("orders", b"paid")
+    (record,) = await read(broker, 1)
+    assert record.value == b"PAID"
+
+
+async def test_records_that_wait_for_the_loop_keep_their_order(broker: Broker, producer: AIOKafkaProducer) -> None:
+    values = [b"%06d" % index + b"x" * 2_000 for index in range(1_000)]  # the loop turns several times
+    futures = [await producer.send("orders", value, partition=0) for value in values]
+    assert [(await future).offset for future in futures] == list(range(1_000))
+    assert [record.value for record in await read(broker, 1_000)] == values
+
+
+async def test_a_failed_record_raises_on_every_way_of_reading_it() -> None:
+    async with Broker(num_partitions=1) as broker:
+        address = broker.bootstrap_servers
+        producer = AIOKafkaProducer(bootstrap_servers=address, request_timeout_ms=300)
+        await producer.start()
+        await producer.send_and_wait("orders", b"first")
+    late = await producer.send("orders", b"late")
+    with pytest.raises(KafkaTimeoutError):
+        await late
+    assert late.done()
+    assert not late.cancelled()
+    assert isinstance(late.exception(), KafkaTimeoutError)
+    with pytest.raises(KafkaTimeoutError):
+        late.result()
+    await producer.stop()

@@ -11,9 +11,11 @@ something needs one: a callback, a wait before the record is acknowledged, a fai
 cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
 
 from aiokwire._returning cimport NEEDS_STOP, finish_with
-from aiokwire.producer._delivery cimport BATCH_DONE, Batch, Delivery, _Ready
+from aiokwire.producer._accumulator cimport MODE_SUBMIT, Accumulator
+from aiokwire.producer._delivery cimport BATCH_DONE, Batch, Delivery
 
 import asyncio
 import warnings
@@ -41,11 +43,19 @@ cdef extern from "Python.h":
 
     ctypedef PyObject* (*nextfunc)(PyObject*) except? NULL
 
+    ctypedef object (*allocfunc)(SendingType*, Py_ssize_t)
+    ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject**, size_t, PyObject*) except NULL
+
     ctypedef struct SendingType "PyTypeObject":
         PyAsyncMethods* tp_as_async
         nextfunc tp_iternext
+        allocfunc tp_alloc
+        Py_ssize_t tp_vectorcall_offset
+        unsigned long tp_flags
 
-cdef object new_tuple = tuple.__new__
+    unsigned long Py_TPFLAGS_HAVE_VECTORCALL
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+
 # The partition of the previous result: most results repeat it.
 cdef object last_place = TopicPartition("", -1)
 cdef object last_topic = ""
@@ -60,15 +70,21 @@ cdef object metadata_of(Delivery delivery):
         last_place = TopicPartition(batch.topic, batch.partition)
         last_topic = batch.topic
         last_partition = batch.partition
-    return new_tuple(RecordMetadata, (
-        batch.topic,
-        batch.partition,
-        last_place,
-        batch.base_offset + delivery.index if batch.base_offset >= 0 else -1,
-        batch.append_time if batch.append_time >= 0 else delivery.timestamp,
-        1 if batch.append_time >= 0 else 0,
-        None,
-    ))
+    # The fields are set in place: a second tuple for the constructor would cost more than all else here.
+    cdef object found = (<SendingType*>RecordMetadata).tp_alloc(<SendingType*>RecordMetadata, 7)
+    set_item(found, 0, batch.topic)
+    set_item(found, 1, batch.partition)
+    set_item(found, 2, last_place)
+    set_item(found, 3, batch.base_offset + delivery.index if batch.base_offset >= 0 else -1)
+    set_item(found, 4, batch.append_time if batch.append_time >= 0 else delivery.timestamp)
+    set_item(found, 5, 1 if batch.append_time >= 0 else 0)
+    set_item(found, 6, None)
+    return found
+
+
+cdef inline void set_item(object found, Py_ssize_t index, object value):
+    Py_INCREF(value)  # the tuple takes a reference
+    PyTuple_SET_ITEM(found, index, value)
 
 
 cdef inline bint is_done(Delivery delivery):
@@ -98,7 +114,9 @@ def settle_without_answer(Delivery delivery, future):
 cdef class Send:
     """The method `send` of a started producer."""
 
+    cdef vectorcallfunc vectorcall
     cdef object submit              # of our producer
+    cdef Accumulator accumulator    # whose method `submit` is; None if the producer has hooks
     cdef object producer            # weak: the producer has this method as its attribute
     cdef object kind                # the producer's class
     cdef object function            # its `send` at the start; tools may replace it later
@@ -111,7 +129,12 @@ cdef class Send:
     cdef dict __dict__              # what `inspect` reads of a function
 
     def __init__(self, submit, producer, kind, dict known, key_serializer, value_serializer, loop, bint answers):
+        owner = getattr(submit, "__self__", None)
+        self.vectorcall = <vectorcallfunc>_call_send
+        (<SendingType*>Send).tp_vectorcall_offset = <char*>&self.vectorcall - <char*><PyObject*>self
+        (<SendingType*>Send).tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL
         self.submit = submit
+        self.accumulator = owner if isinstance(owner, Accumulator) else None
         self.producer = producer
         self.kind = kind
         self.function = kind.send
@@ -122,16 +145,19 @@ cdef class Send:
         self.answers = answers
 
     def __call__(self, topic, value=None, key=None, partition=None, timestamp_ms=None, headers=None):
+        return self.begin(topic, value, key, partition, timestamp_ms, headers)
+
+    cdef inline object begin(self, topic, value, key, partition, timestamp, headers):
         cdef Sending sending
         if self.kind.send is not self.function:
-            return self.kind.send(self.producer(), topic, value, key, partition, timestamp_ms, headers)
+            return self.kind.send(self.producer(), topic, value, key, partition, timestamp, headers)
         sending = Sending.__new__(Sending)
         sending.method = self
         sending.topic = topic
         sending.value = value
         sending.key = key
         sending.partition = partition
-        sending.timestamp = timestamp_ms
+        sending.timestamp = timestamp
         sending.headers = headers
         return sending
 
@@ -143,8 +169,7 @@ cdef class Send:
         """The future of a record; None when it has to take the way in Python."""
         cdef object key = record.key
         cdef object value = record.value
-        cdef object submitted
-        if not self.ready or (value is None and key is None):
+        if not self.ready or self.accumulator is None or (value is None and key is None):
             return None
         partitions = self.known.get(record.topic)
         if partitions is None or (record.partition is not None and record.partition not in partitions):
@@ -154,24 +179,22 @@ cdef class Send:
         if self.value_serializer is not None:
             value = self.value_serializer(value)
         try:
-            if record.partition is None and record.timestamp is None and record.headers is None:
-                submitted = self.submit(record.topic, value, key)
-            else:
-                submitted = self.submit(
-                    record.topic, value, key, partition=record.partition, timestamp=record.timestamp,
-                    headers=record.headers,
-                )
+            delivery = self.accumulator.append(
+                record.topic, value, key, record.partition, record.timestamp, record.headers, MODE_SUBMIT
+            )
         except KafkaError as error:
             raise refusal(error, key, value) from error
-        if type(submitted) is _Ready and not (<_Ready>submitted).turn:
-            return future_of(self, (<_Ready>submitted).delivery)
-        record.rest = self._wait(submitted, key, value)
+        if delivery is not None:
+            return future_of(self, <Delivery>delivery)
+        record.rest = self._wait(record.topic, value, key, record.partition, record.timestamp, record.headers)
         return None
 
-    async def _wait(self, submitted, key, value):
-        """Wait for room in the buffer."""
+    async def _wait(self, topic, value, key, partition, timestamp, headers):
+        """Wait for room in the buffer, or let the loop turn."""
         try:
-            return future_of(self, await submitted)
+            return future_of(
+                self, await self.submit(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)
+            )
         except KafkaError as error:
             raise refusal(error, key, value) from error
 
@@ -220,7 +243,7 @@ cdef class Sending:
         return self.send(None)
 
     def send(self, value):
-        """Go on, as a coroutine."""
+        """Resume, as a coroutine."""
         if self.rest is None:
             future = self.begin()
             if future is not None:
@@ -310,7 +333,7 @@ cdef class SendFuture:
         self.made().add_done_callback(Callback(self, function), context=context)
 
     def remove_done_callback(self, function):
-        """Remove a callback; return how often it was added."""
+        """Remove a callback; return the number of its entries."""
         return 0 if self.real is None else self.real.remove_done_callback(function)
 
     def __await__(self):
@@ -349,6 +372,25 @@ cdef class Callback:
 
     def __hash__(self):
         return hash(self.function)
+
+
+cdef PyObject* _call_send(PyObject* self, PyObject** given, size_t count, PyObject* names) except NULL:
+    """Call `send` without a tuple and a dict of its arguments, if they are two or three."""
+    cdef Py_ssize_t size = PyVectorcall_NARGS(count)
+    cdef Send method = <Send>self
+    cdef object result
+    if names is NULL and 2 <= size <= 3:
+        key = <object>given[2] if size == 3 else None
+        result = method.begin(<object>given[0], <object>given[1], key, None, None, None)
+    else:
+        positional = tuple([<object>given[index] for index in range(size)])
+        named = {}
+        if names is not NULL:
+            for index, name in enumerate(<tuple>names):
+                named[name] = <object>given[size + index]
+        result = method.__call__(*positional, **named)
+    Py_INCREF(result)
+    return <PyObject*>result
 
 
 # The slots that `await` uses return the same as `__next__` for less: see _returning.pxd.
