@@ -231,7 +231,7 @@ class Admin(Owner):
     ) -> Results[ConfigResource, None]:
         """Change single settings to a value or default (None); `ConfigChange` appends or subtracts.
 
-        Brokers before 2.3 can only replace all settings: the present ones are read and written back
+        Brokers before 2.3 can only replace all settings: the current ones are read and written back
         with the changes, so a concurrent change of another client may be lost there.
         """
         deadline = self._begin(timeout, "altering settings")

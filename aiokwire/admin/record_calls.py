@@ -29,7 +29,7 @@ async def delete(
 
 
 async def _ask_leader(connection: Connection, offsets: Mapping[TopicPartition, int], timeout: float) -> Answers[int]:
-    """Raises: ConnectionFailed, RequestTimedOut: no answer came; UnsupportedVersion."""
+    """Raises: ConnectionFailed, RequestTimedOut: no response; UnsupportedVersion."""
     version = connection.versions.pick(messages.DeleteRecordsRequest)
     topics: dict[str, messages.DeleteRecordsTopic] = {}
     for tp, offset in offsets.items():
@@ -43,7 +43,7 @@ async def _ask_leader(connection: Connection, offsets: Mapping[TopicPartition, i
 
 
 def _read(response: messages.DeleteRecordsResponse, asked: Mapping[TopicPartition, int], who: str) -> Answers[int]:
-    """Sort the answers; a partition that is missing counts as unknown."""
+    """Sort the responses; a missing partition counts as unknown."""
     answers: Answers[int] = Answers({}, {}, {})
     codes = {
         TopicPartition(topic.name, each.partition_index): each for topic in response.topics for each in topic.partitions

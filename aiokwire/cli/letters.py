@@ -144,7 +144,7 @@ async def letters(
     partitions: tuple[int, ...],
     starts: Mapping[TopicPartition, int] | None = None,
 ) -> AsyncIterator[list[Letter]]:
-    """Yield the dead letters of topics up to their present ends, in chunks.
+    """Yield the dead letters of topics up to their current ends, in chunks.
 
     `starts`: where to start, where that is later than the first record.
     """

@@ -4,8 +4,8 @@ snapshot      immutable: brokers, topics, leaders  client      shared by produce
 metadata      refreshes the snapshot               router      routes and retries one request
 schedule      when to refresh                      nodes       connections by node and lane
 bootstrap     finds the cluster                    coordinators  lookup of coordinators
-metrics       what the metrics of all clients have in common
-metrics_push  pushes them to brokers that ask           pushed_metrics  what is pushed
+metrics       the metrics that all clients share
+metrics_push  pushes them to brokers that ask           pushed_metrics  their contents
 leaders       one request to each of many leaders  list_offsets  offsets by time
 fetch, fetch_request  fetches without a session    supervisor  the task that owns all tasks
 """
@@ -35,7 +35,7 @@ from aiokwire.cluster.supervisor import Supervisor
 from aiokwire.cluster.targets import ANY, CONTROLLER, Controller, Coordinator, Leader, Node, Target
 from aiokwire.cluster.unclosed import Owner, Unclosed
 
-if TYPE_CHECKING:  # it loads when a broker takes metrics
+if TYPE_CHECKING:  # loaded when a broker takes metrics
     from aiokwire.cluster.metrics_push import MetricsPush as MetricsPush
 
 __all__ = [

@@ -27,11 +27,11 @@ from aiokwire.log_fields import get_logger
 from aiokwire.net import Address, Connection, Race
 from aiokwire.protocol.messages import metadata
 
-# How long (seconds) one address or broker may keep silent before the next is asked too.
+# Seconds without a response from one address or broker before the next is tried too.
 STAGGER: Final = 1.0
 # The interval (seconds) at which a client that finds no broker logs that it is still trying.
 REPORT_INTERVAL: Final = 10.0
-# More than any cluster has: choosing among brokers takes time on the event loop.
+# More than any cluster has: choosing one of many brokers takes time on the event loop.
 MOST_BROKERS: Final = 10_000
 # The shortest timeout of an attempt (seconds), even near the deadline: its error has to name the cause.
 SHORTEST_ATTEMPT: Final = 1.0
@@ -45,7 +45,7 @@ async def ask_metadata(
     """Send one request to one broker; `topics` None requests all.
 
     Raises: ConnectionFailed: the connection was lost, or the broker knows no brokers (it is just
-    starting); RequestTimedOut: no answer; BrokerError: the broker refuses; ProtocolViolation: the
+    starting); RequestTimedOut: no response; BrokerError: the broker refuses; ProtocolViolation: the
     response names more brokers than a cluster has.
     """
     version = connection.versions.pick(metadata.MetadataRequest)
@@ -94,7 +94,7 @@ class Bootstrap:
         """Return a ready connection and its response; each connection gets at most `limit` seconds.
 
         Raises: AuthenticationFailed: an address refuses this client, or this client refuses it, and
-        none gave an answer; ConnectionFailed: none gave an answer; the message has each, its IPs,
+        none responded; ConnectionFailed: none responded; the message has each, its IPs,
         its stage and its reason.
         """
         order = self._rng.sample(self._addresses, len(self._addresses))
@@ -148,7 +148,7 @@ class Bootstrap:
 
 
 def may_pass(error: Exception) -> bool:
-    """Return whether a later attempt may succeed: brokers start, and names get registered."""
+    """Return whether a later attempt may succeed: brokers start, and names are registered."""
     if isinstance(error, ConnectionFailed):
         return not isinstance(error.__cause__, ValueError)  # a name that cannot be one
     return isinstance(error, (RequestTimedOut, RetriableError))
@@ -165,13 +165,13 @@ class Search:
         pause: Callable[[float], Awaitable[None]],
         client_id: str,
     ) -> None:
-        """`pause`: sleeps, but not longer than the client lives."""
+        """`pause`: sleeps, at most until the client ends."""
         self._new_bootstrap = new_bootstrap
         self._backoff = backoff
         self._pause = pause
         self._client_id = client_id
         self._log = logger.bound(client_id=client_id)
-        self._report_at = -math.inf  # the loop's clock: when the next line may be logged; at first at once
+        self._report_at = -math.inf  # the loop's clock: when the next line may be logged
 
     async def run(self, topics: Collection[str] | None, timeout: float) -> tuple[Connection, metadata.MetadataResponse]:
         """Return a ready connection and its response.

@@ -1,6 +1,6 @@
 """The client of one cluster, which producer, consumer and admin client share.
 
-request() -> route (any, node, leader, coordinator, controller) -> connection of a lane -> answer,
+request() -> route (any, node, leader, coordinator, controller) -> connection of a lane -> response,
                                                                         retried until the deadline
 metadata ----> snapshots of the cluster, refreshed in the background
 supervisor --> the task group of all background tasks
@@ -94,10 +94,10 @@ class Client(Owner):
         unclosed: Unclosed | None = None,
         **options: Any,
     ) -> None:
-        """Create a client by the options of `ClientConfig`, or by one config in their place.
-        `unclosed`: it has an owner, which is to be closed in its place.
+        """Create a client from the options of `ClientConfig`, or from one config.
+        `unclosed`: of its owner, which is to be closed instead.
 
-        Raises: ConfigurationError: an option is unknown or wrong.
+        Raises: ConfigurationError: an option is unknown or invalid.
         """
         given = bootstrap_servers if isinstance(bootstrap_servers, ClientConfig) else None
         if given is None:
@@ -116,14 +116,14 @@ class Client(Owner):
         self._supervisor: Supervisor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
-        self._ready = False  # the first metadata came
+        self._ready = False  # the first metadata was received
         self._closed = False
         self._starting = anyio.Lock()
         self._starts = 0  # attempts to start that failed
         self._refusal: Exception | None = None  # why the last one failed
-        self._start_scope: anyio.CancelScope | None = None  # around the search for the cluster: `close` ends it
-        self._is_resetting = False  # what ends now may be started again
-        self._failure: BaseException | None = None  # what ended the client, when it was not `close`
+        self._start_scope: anyio.CancelScope | None = None  # around the bootstrap: `close` ends it
+        self._is_resetting = False  # the client may be started again
+        self._failure: BaseException | None = None  # what ended the client, unless `close` did
         self._ending = anyio.Event()
         self._closing: list[Connection] = []
 
@@ -137,11 +137,11 @@ class Client(Owner):
 
         Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and stage;
         KafkaError: at once, if a retry does not help (TLS or SASL refused the client, the port does
-        not speak Kafka, a version is missing, the answer cannot be true); ClosedError: the client
+        not speak Kafka, a version is missing, the response is implausible); ClosedError: the client
         was closed.
         """
         if self._supervisor is not None:
-            self.check()  # also that this is the loop whose tasks can be waited for
+            self.check()  # also that this is the client's loop
         failed = self._starts
         async with self._starting:
             if self._supervisor is None:
@@ -182,7 +182,7 @@ class Client(Owner):
             self._new_bootstrap, backoff=self.new_backoff(), pause=self.pause, client_id=self.config.client_id
         )
         connection, answer = await search.run(self.metadata.interest(), timeout)
-        self._keep(connection, answer)  # first: whatever comes, it is closed with the client
+        self._keep(connection, answer)  # first: from now on it is closed with the client
         await self.metadata.accept_first(answer)
 
     async def reset(self, timeout: float | None = None) -> None:
@@ -318,7 +318,7 @@ class Client(Owner):
         state = "closed" if self.closed else "ready" if self._ready else "new"
         return f"<Client {self.config.client_id} {state}, {len(self.cluster.brokers)} brokers>"
 
-    # --- what it knows -----------------------------------------------------------------------------------------------
+    # --- state -------------------------------------------------------------------------------------------------------
 
     @property
     def cluster(self) -> Cluster:
@@ -326,7 +326,7 @@ class Client(Owner):
         return self.metadata.cluster
 
     def throttled_until(self, node_id: int) -> float:
-        """Return the loop time until which a broker throttles this client, in the past if none."""
+        """Return the loop time until which a broker throttles this client; past if none does."""
         return self.nodes.throttled_until(node_id)
 
     def metrics(self) -> list[Sample]:
@@ -379,8 +379,8 @@ class Client(Owner):
         error codes of coordinators and the controller, but does not repeat a Produce that may have
         been written. The caller checks other error codes.
 
-        Raises: RequestTimedOut: the deadline ended, with what was tried and the last error;
-        UnsupportedVersion: the broker cannot do it; ProtocolViolation: the answer cannot be read;
+        Raises: RequestTimedOut: the deadline passed; names the attempts and the last error;
+        UnsupportedVersion: the broker cannot do it; ProtocolViolation: the response is unreadable;
         BrokerError: the target cannot be found; ClosedError: the client cannot be used.
         """
         self.check()
@@ -389,7 +389,7 @@ class Client(Owner):
     async def ask_any(self, build: Callable[[ApiVersions], tuple[Request[ResponseT], int]]) -> ResponseT:
         """Send a request for any node, built for the node's versions; try each node at most once.
 
-        Raises: ConnectionFailed, RequestTimedOut: no answer; BrokerError: as node versions allow.
+        Raises: ConnectionFailed, RequestTimedOut: no response; BrokerError: as node versions allow.
         """
         self.check()
 
@@ -401,12 +401,12 @@ class Client(Owner):
         return await self.race_nodes(ask)
 
     async def race_nodes(self, ask: Callable[[int], Awaitable[AnswerT]], avoid: Collection[int] = ()) -> AnswerT:
-        """Ask the least busy node, and another each `STAGGER` seconds until the first answer.
+        """Ask the least busy node, and another each `STAGGER` seconds until the first response.
 
         Nodes in `avoid` and those in backoff are left out while there are others; nodes that missed
         a deadline come last. `ask` must be safe to repeat.
 
-        Raises: KafkaError: no node answered.
+        Raises: KafkaError: no node responded.
         """
         nodes = self.nodes.by_load(avoid)
         if not nodes:
@@ -445,7 +445,7 @@ class Client(Owner):
         A broker waits up to `max_wait` seconds for `min_bytes`. `max_bytes` is per partition; the
         first batch is whole even if larger. Retriable errors are retried for `timeout` seconds.
 
-        Raises: OffsetOutOfRange: a partition does not have its offset (any more); CorruptRecord: a
+        Raises: OffsetOutOfRange: a partition no longer has its offset; CorruptRecord: a
         batch is corrupt; BrokerError: a broker refuses a partition; RequestTimedOut: the timeout
         expired, with the last error.
         """
@@ -523,7 +523,7 @@ class Client(Owner):
         )
 
     def _keep(self, connection: Connection, answer: metadata.MetadataResponse) -> None:
-        """Adopt a bootstrap connection as a node's if that advertises its address; else close."""
+        """Adopt a bootstrap connection if its node advertises the same address; else close it."""
         broker = same_broker(connection, answer)
         if broker is None:
             connection.close()
@@ -535,6 +535,6 @@ def _new_security(config: ClientConfig) -> ClientSecurity | None:
     """Return the TLS and SASL of a client; None with security_protocol="PLAINTEXT"."""
     if config.security_protocol == "PLAINTEXT":
         return None
-    from aiokwire.security import ClientSecurity  # loads late: it imports ssl, hmac and more
+    from aiokwire.security import ClientSecurity  # loaded late: it imports ssl, hmac and more
 
     return ClientSecurity(config)

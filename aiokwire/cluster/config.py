@@ -31,11 +31,11 @@ PREFIX: Final = "AIOKWIRE_"
 CONFIG_FILE: Final = f"{PREFIX}CONFIG_FILE"
 SECRETS_DIR: Final = f"{PREFIX}SECRETS_DIR"
 _FILE: Final = "_file"
-# Variables of the command line, and what selects the sources.
+# Variables of the command line, and those that select the sources.
 _OTHERS: Final = frozenset(
     {"bootstrap", "config_file", "outbox_database", "secrets_dir", "user_password", "user_password_file"}
 )
-# Options that have no form in text.
+# Options that cannot be text.
 _IN_CODE: Final = frozenset({
     "key_deserializer", "key_serializer", "partitioner", "retry", "sasl_oauth_token_provider", "value_deserializer",
     "value_serializer",
@@ -46,7 +46,7 @@ _LISTS: Final = frozenset({"partition_assignment_strategy"})
 def environment_options(
     config: type, environ: Mapping[str, str] | None = None, *, file: str | os.PathLike[str] | None = None
 ) -> dict[str, Any]:
-    """Return the options of a config class that the environment gives, with our names.
+    """Return the options of a config class from the environment, with our names.
 
     A variable takes precedence over a file of `AIOKWIRE_SECRETS_DIR`, that over `file` or
     `AIOKWIRE_CONFIG_FILE`, a properties file. Empty variables, and options of other kinds of
@@ -90,7 +90,7 @@ def _variables(environ: Mapping[str, str], known: Collection[str]) -> Iterator[t
 
 
 def _secrets(directory: str, known: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the files of a directory that are named as options; it may have others, too."""
+    """Yield the files of a directory that are named like options; it may have others."""
     try:
         files = sorted(path for path in Path(directory).iterdir() if path.is_file())
     except OSError as error:
@@ -122,8 +122,8 @@ def _parsed(name: str, text: str) -> Any:
 
 
 def _options_of_all() -> set[str]:
-    """Return the options of every kind of client: a service may share its variables among them."""
-    config = importlib.import_module("aiokwire").WorkerConfig  # a worker has those of all others
+    """Return the options of every kind of client: a service's clients may share its variables."""
+    config = importlib.import_module("aiokwire").WorkerConfig  # a worker has the options of all others
     return {field.name for field in dataclasses.fields(config) if field.init}
 
 
@@ -169,15 +169,15 @@ class ClientConfig(SecurityConfig):
     """How long a broker may take to respond; after it the connection is closed. Time that the request itself asks the
     broker to wait is added."""
     bootstrap_timeout_ms: float = 30_000
-    """How long `start()` keeps trying while no broker answers: services start before their brokers. 0 tries once."""
+    """How long `start()` retries while no broker responds: services start before their brokers. 0 tries once."""
     default_api_timeout_ms: float = 60_000
-    """How long a call may take with all its retries when it is given no `timeout`."""
+    """How long a call without a `timeout` may take, retries included."""
     retry_backoff_ms: float = 100
     """The pause before the first retry; it doubles, spread by a fifth, up to `retry_backoff_max_ms`."""
     retry_backoff_max_ms: float = 1_000
     """The longest pause between two retries."""
     reconnect_backoff_ms: float = 50
-    """The pause before a broker that could not be reached is tried again; it grows to `reconnect_backoff_max_ms`: a
+    """The pause before an unreachable broker is tried again; it grows to `reconnect_backoff_max_ms`: a
     client may reconnect that much later than the broker is back."""
     reconnect_backoff_max_ms: float = 1_000
     """The longest pause between two attempts to connect to one broker."""
@@ -284,7 +284,7 @@ class ClientConfig(SecurityConfig):
             raise ConfigurationError(f"{error} (environment variables: {used or 'none'})") from None
 
     def defaults_from_environment(self) -> dict[str, Any]:
-        """Return what the environment gives for options that have their defaults here.
+        """Return values from the environment for options that have their defaults here.
 
         Raises: ConfigurationError: a variable is not an option, or a file cannot be read.
         """
@@ -351,11 +351,11 @@ class ClientConfig(SecurityConfig):
         return min(grown, limit) / 1000
 
     def new_backoff(self, rng: random.Random) -> Backoff:
-        """Return pauses between retries, from `retry_backoff_ms` to `retry_backoff_max_ms`."""
+        """Return the backoff between retries, from `retry_backoff_ms` to `retry_backoff_max_ms`."""
         return Backoff(self.retry_backoff_ms / 1000, self.retry_backoff_max_ms / 1000, rng=rng)
 
     def new_reconnect_backoff(self, rng: random.Random) -> Backoff:
-        """Return pauses between attempts to connect: `reconnect_backoff_ms` and `_max_ms`."""
+        """Return the backoff between attempts to connect: `reconnect_backoff_ms` and `_max_ms`."""
         return Backoff(self.reconnect_backoff_ms / 1000, self.reconnect_backoff_max_ms / 1000, rng=rng)
 
     @property

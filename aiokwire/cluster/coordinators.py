@@ -69,7 +69,7 @@ class Coordinators:
         self._new_backoff = new_backoff
         self._known: dict[Key, int] = {}
         self._lookups: dict[Key, _Lookup] = {}
-        self._asking: set[CoordinatorKind] = set()  # kinds that have a task of theirs running
+        self._asking: set[CoordinatorKind] = set()  # kinds whose task is running
 
     async def find(self, kind: CoordinatorKind, key: str, timeout: float) -> int:
         """Return the node that coordinates `key`.
@@ -97,7 +97,7 @@ class Coordinators:
         return lookup.node_id
 
     def forget(self, kind: CoordinatorKind, key: str) -> None:
-        """Drop a coordinator that proved wrong: the next call looks it up again."""
+        """Drop a coordinator that is no longer valid: the next call looks it up again."""
         self._known.pop((kind, key), None)
 
     def forget_node(self, node_id: int) -> None:
@@ -154,7 +154,7 @@ class Coordinators:
 
         while keys:
             answer: find_coordinator.FindCoordinatorResponse = await self._transport.ask_any(build)
-            if answer.coordinators or not (answer.host or answer.error_code):  # from version 4 on, answers are a list
+            if answer.coordinators or not (answer.host or answer.error_code):  # from version 4 on, it is a list
                 for found in answer.coordinators:
                     self._settle((kind, found.key), found.error_code, found.node_id, Address(found.host, found.port))
                 return

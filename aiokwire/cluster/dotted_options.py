@@ -51,7 +51,7 @@ RENAMED: Final[Mapping[str, str]] = {
 }
 _KIBIBYTES: Final = {"queue_buffering_max_kbytes": "buffer_memory", "queued_max_messages_kbytes": "fetch_memory"}
 
-# What has no counterpart here: Java's classes, settings of sockets and threads, and what is decided per connection.
+# Options without a counterpart here: Java's classes, settings of sockets and threads, per-connection choices.
 WITHOUT_EFFECT: Final = frozenset({
     "api_version_request", "auto_include_jmx_reporter", "batch_num_messages", "broker_address_family",
     "broker_version_fallback", "client_dns_lookup", "config_providers", "debug",
@@ -167,7 +167,7 @@ def _is_java_class(name: str, value: Any) -> bool:
 
 
 def _converted(name: str, value: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return our options for one option of another client; none if it only confirms a default."""
+    """Return our options for an option of another client; none if it only confirms a default."""
     if name == "oauth_cb":
         if not callable(value):
             raise ConfigurationError(f"oauth_cb must be a function that returns (token, expiry), not {value!r}")

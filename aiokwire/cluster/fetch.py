@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aiokwire.cluster.client import Client
     from aiokwire.net import Connection
 
-LANE: Final = "direct fetch"  # a broker may wait with its answer
+LANE: Final = "direct fetch"  # a broker may delay its response
 DEFAULT_MAX_BYTES: Final = 1024 * 1024
 DEFAULT_MAX_WAIT: Final = 0.5
 
@@ -41,9 +41,9 @@ class Fetched(NamedTuple):
     batches: list[RecordBatch]
     """Undecoded; without control batches and, with `read_committed`, without aborted transactions."""
     high_watermark: int
-    """The end of what may be read."""
+    """The high watermark: the end for readers."""
     last_stable_offset: int
-    """The end of what `read_committed` may read; -1 from brokers before 0.11."""
+    """The last stable offset, the end with `read_committed`; -1 from brokers before 0.11."""
     log_start_offset: int
     """-1 from brokers before 1.0."""
 
@@ -67,7 +67,7 @@ class Terms:
 
 
 class _TooSmall(Exception):
-    """An old broker cut the first batch off at the limit (before KIP-74)."""
+    """An old broker truncated the first batch at the limit (before KIP-74)."""
 
 
 async def fetch(
@@ -132,7 +132,7 @@ async def _ask_leader(
 ) -> Answers[messages.PartitionData]:
     """Ask one leader once.
 
-    Raises: ConnectionFailed, RequestTimedOut: no answer came; OffsetOutOfRange: a partition does
+    Raises: ConnectionFailed, RequestTimedOut: no response; OffsetOutOfRange: a partition does
     not have its offset.
     """
     max_wait = min(terms.max_wait, attempt_timeout)

@@ -27,7 +27,7 @@ class Answers(NamedTuple, Generic[A]):
     """One leader's responses, by outcome."""
 
     found: dict[TopicPartition, A]
-    again: dict[TopicPartition, BrokerError]  # ask again, after a look at the metadata when it is stale
+    again: dict[TopicPartition, BrokerError]  # ask again, after a metadata refresh if stale
     refused: dict[TopicPartition, BrokerError]
 
 
@@ -41,7 +41,7 @@ async def ask_leaders(
 ) -> dict[TopicPartition, A]:
     """Return each partition's response. `ask` sends one request to a leader; timeout in seconds.
 
-    Raises: KafkaError: a broker refuses a partition; RequestTimedOut: the deadline ended, with the
+    Raises: KafkaError: a broker refuses a partition; RequestTimedOut: the deadline passed, with the
     last error.
     """
     search = _Search(client, dict(questions), ask, deadline, lane)

@@ -45,7 +45,7 @@ def list_offsets_request(
 ) -> messages.ListOffsetsRequest:
     """The request for partitions of one leader.
 
-    Raises: UnsupportedVersion: the broker's version cannot look up what is asked for.
+    Raises: UnsupportedVersion: the broker's version does not support the lookup.
     """
     topics: dict[str, messages.ListOffsetsTopic] = {}
     for tp, time in times.items():
@@ -78,7 +78,7 @@ def list_offsets_request(
 def read_list_offsets(
     response: messages.ListOffsetsResponse, asked: Mapping[TopicPartition, int], who: str
 ) -> Answers[OffsetAndTimestamp]:
-    """Sort the answers; a requested partition that is missing is asked for again."""
+    """Sort the response; a missing partition is requested again."""
     answers: Answers[OffsetAndTimestamp] = Answers({}, {}, {})
     missing = dict(asked)
     for topic in response.topics:
@@ -117,9 +117,9 @@ async def ask_leader(
     epochs: Mapping[TopicPartition, int] | None = None,
     timeout: float,
 ) -> Answers[OffsetAndTimestamp]:
-    """Ask one leader once. After `timeout` (seconds) only this waiting ends, not the connection.
+    """Ask one leader once. `timeout` (seconds) ends only the wait, not the connection.
 
-    Raises: ConnectionFailed, RequestTimedOut: no answer came; UnsupportedVersion: see
+    Raises: ConnectionFailed, RequestTimedOut: no response; UnsupportedVersion: see
     `list_offsets_request`.
     """
     version = connection.versions.pick(messages.ListOffsetsRequest)
@@ -144,8 +144,8 @@ async def list_offsets(
 
     The offset is -1 if every record is older. Retries retriable errors for `timeout` seconds.
 
-    Raises: BrokerError: a broker refuses a partition; RequestTimedOut: the time is over, with the
-    last error.
+    Raises: BrokerError: a broker refuses a partition; RequestTimedOut: the deadline passed; has
+    the last error.
     """
 
     async def ask(

@@ -44,7 +44,7 @@ class Metadata:
     def __init__(self, config: ClientConfig, *, ask: Ask, backoff: Backoff, hooks: Hooks | None = None) -> None:
         self.cluster = Cluster()
         self.last_error: KafkaError | None = None  # of the last refresh; None when it ended well
-        self.updated_at: float | None = None  # the loop's clock, when the last good answer came
+        self.updated_at: float | None = None  # the loop's clock, at the last successful response
         self._config = config
         self._log = logger.bound(client_id=config.client_id)
         self._ask = ask
@@ -58,10 +58,10 @@ class Metadata:
         self._pinned: frozenset[str] = frozenset()  # wanted until the next `pin`
         self._everything = False
         self._listeners: list[Listener] = []
-        self._hints: dict[TopicPartition, LeaderHint] = {}  # that came in this turn of the loop, or while accepting
+        self._hints: dict[TopicPartition, LeaderHint] = {}  # received in this turn of the loop, or while accepting
         self._is_accepting = False  # a response is being merged
-        self._asked = anyio.Event()  # set to let `run` look at the schedule again
-        self._sleeps_until = -math.inf  # when `run` looks by itself
+        self._asked = anyio.Event()  # set to make `run` check the schedule again
+        self._sleeps_until = -math.inf  # when `run` checks it by itself
         self._changed = anyio.Event()  # set, and replaced, when a refresh ends or the snapshot changes
         self._failed: KafkaError | None = None  # why the client ended; raised by all waits
 
@@ -80,7 +80,7 @@ class Metadata:
         self._wanted[topic] = now
 
     def pin(self, topics: Collection[str]) -> None:
-        """Refresh exactly these topics until the next call, beside those wanted for a while."""
+        """Until the next call, refresh exactly these topics, besides those wanted for a while."""
         before, self._pinned = self._pinned, frozenset(topics)
         for topic in self._pinned - before:
             self._ask_for_new(topic)
@@ -121,7 +121,7 @@ class Metadata:
     # --- asking and waiting ------------------------------------------------------------------------------------------
 
     def request_update(self, reason: str) -> int:
-        """Request a refresh, do not wait; return its number. Requests before it starts share it."""
+        """Request a refresh without waiting; return its number. Requests before that share it."""
         number = self._schedule.request(reason, loop_time())
         self._look_sooner()
         return number
@@ -135,7 +135,7 @@ class Metadata:
         """Return a snapshot from a response to a request that was sent after this call.
 
         Raises: AuthenticationFailed: TLS or SASL refused the connection to every broker;
-        RequestTimedOut: no broker answered in time; the message has the last error.
+        RequestTimedOut: no broker responded in time; the message has the last error.
         """
         deadline = self._deadline(timeout, "refreshing the metadata")
         number = self.request_update("a caller asked")
@@ -154,7 +154,7 @@ class Metadata:
 
         Raises: AuthorizationError, InvalidRequestError: a topic is forbidden or its name invalid,
         at once; StaleMetadataError: a topic does not exist, or has no partitions yet, when the time
-        is over; RequestTimedOut, AuthenticationFailed: as `update`.
+        expires; RequestTimedOut, AuthenticationFailed: as `update`.
         """
         names = sorted(topics)
         deadline = self._deadline(timeout, f"waiting for metadata of {', '.join(names[:5])}")
@@ -323,7 +323,7 @@ class Metadata:
             self._hints[tp] = LeaderHint(leader_id, leader_epoch, broker)
 
     def _apply_hints(self) -> None:
-        if self._is_accepting or not self._hints:  # `_accept` applies them to the snapshot that it makes
+        if self._is_accepting or not self._hints:  # `_accept` applies them to its new snapshot
             return
         hints, self._hints = self._hints, {}
         if self._failed is not None:

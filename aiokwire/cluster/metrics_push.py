@@ -4,8 +4,8 @@
               -> push at the interval, the first time between a half and one and a half of it
     unknown subscription, or a failure -> subscribe again
 
-Without a subscription it is one request in five minutes; with a broker that does not know the
-requests it is nothing. A failure is never one of the client.
+Without a subscription it sends one request in five minutes; to a broker without KIP-714, none. A
+failure never fails the client.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class MetricsPush:
         self._resource = resource
         self._ledger = Ledger(kind)
         self._instance = ZERO_UUID
-        self._node: int | None = None  # asked last
+        self._node: int | None = None  # of the last request
         self._subscription: Subscription | None = None
         self._is_delta: bool | None = None
         self._interval = DEFAULT_INTERVAL  # of the last subscription
@@ -198,7 +198,7 @@ class MetricsPush:
         return pause
 
     def _payload(self, subscription: Subscription, seconds: float, wall: int) -> tuple[Push, bytes]:
-        """Return what is pushed now, and its bytes; only the standard metrics if all are too many.
+        """Return the next push, and its bytes; only the standard metrics if all are too many.
         Called in a thread."""
         push = self._ledger.collect(self._measure(), subscription.requested, seconds, is_delta=subscription.is_delta)
         payload = self._encoded(push.values, subscription, wall)

@@ -45,13 +45,13 @@ JOIN = "join"  # the response to a JoinGroup or SyncGroup waits for the other me
 # Stages whose failure affects every lane of the node; later stages concern the one connection.
 UNREACHED = frozenset({"resolve", "connect"})
 
-# After how many lost connections in a row without a response a WARNING is logged: single ones belong to restarts.
+# Connections lost in a row without a response before a WARNING is logged: single losses are restarts.
 UNANSWERED_LOGGED = 3
 
-# The order in which nodes are asked for what any of them can answer.
+# The order in which nodes receive requests for any node.
 CONNECTED = 0
 UNCONNECTED = 1
-LATE = 2  # missed a deadline, and is not reconnected yet
+LATE = 2  # missed a deadline, and has not been reconnected yet
 BACKING_OFF = 3
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -111,9 +111,9 @@ class Slot:
         self.unanswered = 0  # connections lost in a row that had not received a response
         self.not_before = 0.0  # the loop's clock: the next attempt waits until then
         self.last_error: KafkaError | None = None
-        self.unreached = False  # the last attempt, of this or another lane, failed by what concerns every lane
+        self.unreached = False  # the last attempt, of this or another lane, failed for a reason that affects every lane
         self.revived = anyio.Event()  # set, and replaced, when the node is reachable: the pause ends
-        self.settled: anyio.Event | None = None  # set when the attempt that is under way ends; None without one
+        self.settled: anyio.Event | None = None  # set when the current attempt ends; None without one
 
     @property
     def ready(self) -> Connection | None:
@@ -127,7 +127,7 @@ class Slot:
         return isinstance(error, RequestTimedOut)
 
     def blame(self, other: Slot) -> None:
-        """Count another lane's failed attempt, which did not reach the node, as this lane's."""
+        """Count another lane's failure to reach the node as this lane's."""
         self.failures = max(self.failures, other.failures)
         self.not_before = max(self.not_before, other.not_before)
         self.backoff.attempts = max(self.backoff.attempts, other.backoff.attempts)
@@ -408,7 +408,7 @@ class Nodes:
     ) -> Connection:
         """Return a new connection with this client's options.
 
-        `unseen`: without hooks and counts, which are for the client's loop, in another thread.
+        `unseen`: without hooks and counts, which belong to the client's loop; for another thread.
         `spawn`: starts its background tasks there.
         """
         connection = Connection(
@@ -484,7 +484,7 @@ class Nodes:
     def least_loaded(self, excluded: Iterable[int] = ()) -> int | None:
         """Return the connected node with fewest requests in flight, else the first out of backoff.
 
-        A random start spreads clients over nodes that are alike. None when no node is known or all
+        A random start distributes clients over equal nodes. None when no node is known or all
         are `excluded`.
         """
         left_out = set(excluded)
@@ -496,7 +496,7 @@ class Nodes:
         return min(candidates[start:] + candidates[:start], key=loads.__getitem__)
 
     def by_load(self, excluded: Iterable[int] = ()) -> list[int]:
-        """Return the nodes that are not in backoff nor `excluded`, the least busy first.
+        """Return the nodes that are neither in backoff nor `excluded`, the least busy first.
 
         Nodes that missed a deadline come last.
         """

@@ -75,7 +75,7 @@ def index_of(samples: Iterable[Sample]) -> dict[Key, Sample]:
 
 
 def counted_between(before: Distribution | None, now: Distribution) -> Counted:
-    """Return what a histogram has counted since another reading.
+    """Return the counts of a histogram since another reading.
 
     The maximum is the upper bound of the last bucket with a value, or less if the sum is.
     """
@@ -122,7 +122,7 @@ def _connections(readings: Readings) -> Iterator[Sample]:
 
 
 def _latencies(readings: Readings) -> Iterator[Sample]:
-    """The latency of each node: of all its requests."""
+    """Return the latency of all requests of each node."""
     by_node: dict[str, list[Counted]] = {}
     for labels, now, before in readings.of("kafka.node.request.latency"):
         by_node.setdefault(labels.get(NODE, ""), []).append(_counted(now, before))
@@ -131,7 +131,7 @@ def _latencies(readings: Readings) -> Iterator[Sample]:
 
 
 def _throttling(readings: Readings) -> Iterator[Sample]:
-    """The throttle time of a Produce request on average; the longest one is not counted."""
+    """Return the average throttle time of a Produce request; the longest is not counted."""
     requests = [_counted(now, before) for _, now, before in readings.of(_LATENCY, **{_REQUEST: "Produce"})]
     throttled = [_number(now) - _number(before) for _, now, before in readings.of(_THROTTLE, **{_REQUEST: "Produce"})]
     count = sum(one.values for one in requests)
@@ -150,7 +150,7 @@ def _rebalances(readings: Readings) -> Iterator[Sample]:
 
 
 def _timed(source: str, name: str, **labels: str) -> Callable[[Readings], Iterator[Sample]]:
-    """Return what computes average and maximum of a histogram."""
+    """Return a function that computes the average and maximum of a histogram."""
 
     def compute(readings: Readings) -> Iterator[Sample]:
         found = [_counted(now, before) for _, now, before in readings.of(source, **labels)]
@@ -193,7 +193,7 @@ _OF_KIND: Final[Mapping[str, tuple[Callable[[Readings], Iterator[Sample]], ...]]
 }
 
 
-# --- what is pushed ---------------------------------------------------------------------------------------------------
+# --- the push ---------------------------------------------------------------------------------------------------------
 
 
 def is_requested(name: str, requested: Iterable[str]) -> bool:
@@ -247,7 +247,7 @@ class Push:
 
 
 def _since(now: Sample, before: Sample | None) -> Sample:
-    """Return what a counter or histogram has counted since another reading; a gauge as it is."""
+    """Return the counts of a counter or histogram since another reading; a gauge unchanged."""
     if before is None or now.metric.kind == "gauge":
         return now
     if isinstance(now.value, Distribution) and isinstance(before.value, Distribution):

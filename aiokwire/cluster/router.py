@@ -37,7 +37,7 @@ COORDINATOR_CODES: Final = frozenset(
 )
 CONTROLLER_CODES: Final = frozenset({ErrorCode.NOT_CONTROLLER})
 
-# What only reads (or, InitProducerId, wastes a number): it may be asked of several nodes at the same time.
+# Requests that only read (or waste a number, InitProducerId): several nodes may be asked at the same time.
 REPEATABLE: Final = frozenset(
     {
         ApiKey.METADATA,
@@ -90,7 +90,7 @@ class _Journey:
         self._attempts = 0
         self._avoid: set[int] = set()  # nodes that failed since the last pause
         self._last_error: KafkaError | None = None
-        self._throttle = ""  # describes the throttling that is waited for now
+        self._throttle = ""  # describes the throttling of the current wait
 
     async def run(self) -> Any:
         """Repeat attempts until one succeeds.
@@ -113,7 +113,7 @@ class _Journey:
                 await self._client.pause(backoff.next())
 
     def late(self) -> KafkaError:
-        """Return the error when the deadline ends: the last one of a broker, if any."""
+        """Return the error at the deadline: the last one of a broker, if any."""
         if isinstance(self._last_error, BrokerError):
             return self._last_error
         error = self.deadline.error(self._last_error)
@@ -169,7 +169,7 @@ class _Journey:
         """Return the seconds that the request lets the broker wait before it responds."""
         return self._request.broker_wait_ms() / 1000
 
-    # --- where to ----------------------------------------------------------------------------------------------------
+    # --- the target --------------------------------------------------------------------------------------------------
 
     async def _route(self) -> tuple[int, str]:
         """Return the node and the lane.
@@ -202,11 +202,11 @@ class _Journey:
         return cluster.require_leader(to.tp, type(self._request).__name__)
 
     def _has_another_node(self) -> bool:
-        """Return whether to retry at once: any node can answer, and some have not failed yet."""
+        """Return whether to retry at once: any node can respond, and some have not failed yet."""
         brokers = self._client.cluster.brokers
         return isinstance(self._to, (AnyNode, Controller)) and 0 < len(self._avoid) < len(brokers)
 
-    # --- what came back ----------------------------------------------------------------------------------------------
+    # --- the response ------------------------------------------------------------------------------------------------
 
     def _after_loss(self, node_id: int, error: KafkaError) -> None:
         if isinstance(self._to, Coordinator):

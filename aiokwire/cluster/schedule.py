@@ -14,7 +14,7 @@ from aiokwire.backoff import Backoff
 
 
 class RefreshSchedule:
-    """Times are the loop's clock in seconds; `now` is handed in."""
+    """Times are the loop's clock in seconds; `now` is an argument."""
 
     def __init__(self, *, min_interval: float, max_age: float, backoff: Backoff) -> None:
         self._min_interval = min_interval

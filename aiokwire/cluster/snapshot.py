@@ -22,13 +22,13 @@ from aiokwire.types import TopicPartition
 
 NO_LEADER: Final = -1
 
-# The answers about a topic that no retry will change; all others may be a broker that does not know yet.
+# The errors of a topic that no retry changes; any other may come from a broker whose metadata is old.
 PERMANENT: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
 # A topic that has been unknown for this time (seconds) counts as deleted: its leaders are forgotten.
 DELETED_AFTER: Final = 15.0
-# How many partitions an answer may leave out below the highest number that it names: bounds what it can make us hold.
+# The partitions that a response may leave out below its highest number: bounds the memory that it can claim.
 MOST_MISSING: Final = 10_000
-# How many topics and partitions are merged, or released, in one turn of the loop: some milliseconds.
+# The topics and partitions that are merged, or released, in one turn of the loop: some milliseconds.
 SLICE: Final = 500
 
 
@@ -66,7 +66,7 @@ class Topic(NamedTuple):
     partitions: tuple[Partition, ...] = ()
     error_code: int = 0
     is_internal: bool = False
-    unknown_since: float | None = None  # the loop's clock: since when brokers answer that there is no such topic
+    unknown_since: float | None = None  # the loop's clock: since when brokers respond that it does not exist
 
 
 class LeaderHint(NamedTuple):
@@ -178,7 +178,7 @@ class Merge:
     ) -> None:
         """`wanted`: topics to keep; None: all of the response. `awaited`: see `is_unsettled`."""
         self.replaced: list[Topic] = []  # of the last snapshot
-        self.is_changed = False  # a topic is not as it was
+        self.is_changed = False  # a topic has changed
         self.has_unsettled = False  # a topic `is_unsettled`
         self._old = old
         self._answer = answer
@@ -211,7 +211,7 @@ class Merge:
         self._topics[topic.name] = topic
 
     def finish(self) -> Cluster:
-        """Return the snapshot, after the last slice; the last snapshot is no longer referred to."""
+        """Return the snapshot, after the last slice; drops its reference to the last snapshot."""
         old, self._old = self._old, Cluster()
         answer, topics = self._answer, self._topics
         for name in self._wanted or ():
@@ -234,12 +234,12 @@ class Merge:
 
 
 def is_unsettled(topic: Topic | None, *, awaited: bool) -> bool:
-    """Return whether a topic is in a passing state that asks for another look: a partition without
-    a leader, an error; one that is `awaited` is also looked for when it does not exist."""
+    """Return whether a topic is in a transient state that requires another refresh: a partition
+    without a leader, an error; or it is `awaited` and does not exist."""
     if topic is None or topic.error_code in PERMANENT:
         return False
     if topic.error_code:
-        # known before, or subscribed to; any other that never was is for `wait_for_topics` to ask about
+        # known before, or subscribed to; `wait_for_topics` asks about others
         return awaited or bool(topic.partitions)
     return any(partition.leader == NO_LEADER for partition in topic.partitions)
 
@@ -267,7 +267,7 @@ def _merge_topic(old: Topic | None, found: metadata.MetadataResponseTopic, now: 
             f"a Metadata response names {len(partitions)} partitions of {found.name!r}, "
             f"with numbers from {min(partitions)} to {max(partitions)}"
         )
-    # Numbers without an answer (a broker that starts may leave some out) stay what they were.
+    # Partitions that a starting broker left out of its response stay unchanged.
     complete = tuple(
         partitions.get(index) or before.get(index) or Partition(found.name, index, NO_LEADER) for index in range(count)
     )
@@ -283,7 +283,7 @@ def _is_recreated(old: Topic, found: metadata.MetadataResponseTopic) -> bool:
 
 def _merge_partition(topic: str, old: Partition | None, found: metadata.MetadataResponsePartition) -> Partition:
     if old is not None and -1 < found.leader_epoch < old.leader_epoch:
-        return old  # a broker that lags behind
+        return old  # from a broker with older metadata
     partition = Partition(
         topic,
         found.partition_index,

@@ -57,7 +57,7 @@ class Supervisor:
         self._stop.set()
 
     async def wait(self) -> None:
-        """Wait until every task is gone."""
+        """Wait until every task has ended."""
         await self._ended.wait()
 
     async def _run(self) -> None:

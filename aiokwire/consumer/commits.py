@@ -74,7 +74,7 @@ class Commits:
         self._automatic = bool(config.enable_auto_commit)
         self._acked: dict[TopicPartition, OffsetAndMetadata] = {}
         self._known: dict[TopicPartition, int] = {}  # committed last; the automatic commit never goes back
-        self._under_way: list[Offsets] = []  # being committed; the automatic commit never goes back behind these either
+        self._under_way: list[Offsets] = []  # being committed; nor behind these
         self._turn = anyio.Lock()  # fair
         self._given_up: set[TopicPartition] = set()  # assigned to this member at some time, and given up
         self._automatic_commit: anyio.CancelScope | None = None  # around the last one

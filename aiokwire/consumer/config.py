@@ -30,7 +30,7 @@ from aiokwire.errors import ConfigurationError
 from aiokwire.group import ASSIGNORS, Assignor, MemberOptions, Strategy, auto_assignors
 from aiokwire.types import GroupProtocol, IsolationLevel, K, OffsetReset, V
 
-# The most that a fetch response has beside its records.
+# The most bytes of a fetch response besides its records.
 ENVELOPE_BYTES: Final = 64 * 1024
 
 # The default of `partition_assignment_strategy`.

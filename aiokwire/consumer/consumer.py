@@ -237,7 +237,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         `BrokerPattern` is matched by the coordinator, with `group_protocol="consumer"`.
 
         Raises: BrokerError: a topic is forbidden, or its name is invalid; InvalidArgument: a
-        pattern without a group, or beside names; a listener without a group.
+        pattern without a group, or with names; a listener without a group.
         """
         self._check_open_if_started()
         if self._started and not any(isinstance(topic, (re.Pattern, BrokerPattern)) for topic in topics):
@@ -284,7 +284,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         """Subscribe without waiting for metadata: a forbidden or missing topic is reported by the
         next read, or in the log. `internal`: a pattern also matches internal topics of brokers.
 
-        Raises: InvalidArgument: a pattern without a group, or beside names; a listener without one.
+        Raises: InvalidArgument: a pattern without a group, or with names; a listener without one.
         """
         self._check_open_if_started()
         self._choose(topics, exclude, listener, internal=internal)

@@ -3,8 +3,9 @@
     fetched -> decompressed -> split into parts -> (async deserializers) -> ready for the reader
 
 Large batches are decompressed and split in threads, ahead of the reader: one batch at a time while
-`fetch_memory` has room, beside those that readers wait for. The client's tasks do the work, not the
-call that waits for it: if that call is cancelled or times out, the work finishes for the next call.
+`fetch_memory` has room, besides those that readers wait for. The client's tasks do the work, not
+the call that waits for it: if that call is cancelled or times out, the work finishes for the next
+call.
 """
 
 from __future__ import annotations

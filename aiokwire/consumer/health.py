@@ -91,7 +91,7 @@ class GroupHealth:
     heartbeat: float | None
     """The last response to a heartbeat."""
     rebalancing: float | None
-    """The start of the present rebalance; None without one."""
+    """The start of the current rebalance; None without one."""
     rebalanced: float | None
     """The end of the last rebalance."""
     rebalance_took: float | None

@@ -72,7 +72,7 @@ class ConsumerHooks(HookCaller):
         self._call(self._hooks.on_read, records, elapsed)
 
     def iterated(self, records: AsyncIterator[R]) -> AsyncIterator[R]:
-        """The iterator of a loop that begins."""
+        """Return the iterator for a loop that begins."""
         if not self._wants_loops:
             return records
         try:

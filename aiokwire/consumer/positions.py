@@ -278,7 +278,7 @@ class ReadSource:
         self.leader = None
 
     def can_prefer(self, node_id: int, now: float) -> bool:
-        """Return whether a preferred replica is another node than now, and replicas may be used."""
+        """Return whether a preferred replica is not the current one, and replicas may be used."""
         return self.shun_until <= now and node_id not in (self.replica, self.leader)
 
     def prefer(self, node_id: int, until: float) -> None:

@@ -62,7 +62,7 @@ def checked_pattern(
 ) -> Pattern | None:
     """Return the pattern that was given instead of names; None for names.
 
-    Raises: InvalidArgument: a pattern beside names, or of bytes; `exclude` without a pattern.
+    Raises: InvalidArgument: a pattern with names, or of bytes; `exclude` without a pattern.
     """
     given = [topic for topic in topics if isinstance(topic, re.Pattern)]
     if exclude is not None and not isinstance(exclude, re.Pattern):
@@ -109,7 +109,7 @@ class RebalanceHandler:
         self._current = parts.membership  # until it has left
         self._is_committing = False  # the automatic commit's task runs
         self._listening: int | None = None  # the task that runs the listener now
-        self._has_revoked = False  # in the present rebalance
+        self._has_revoked = False  # in the current rebalance
         self.has_assigned = False  # the group has assigned partitions once, perhaps none
 
     # --- called by the consumer ---------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class RebalanceHandler:
         return None if self._membership is None else self._membership.metadata
 
     def rejoin(self, reason: str) -> None:
-        """Have the group rebalanced."""
+        """Request a rebalance."""
         if self._membership is not None:
             self._membership.rejoin(reason)
 

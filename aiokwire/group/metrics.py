@@ -22,7 +22,7 @@ LAST_REBALANCE: Final = Metric(
     "kafka.consumer.coordinator.last.rebalance.latency", "gauge", "s", "Duration of the last rebalance."
 )
 REBALANCING: Final = Metric(
-    "kafka.consumer.coordinator.rebalancing", "gauge", "s", "Time since the present rebalance began; 0 without one."
+    "kafka.consumer.coordinator.rebalancing", "gauge", "s", "Time since the current rebalance began; 0 without one."
 )
 HEARTBEATS: Final = Metric(
     "kafka.consumer.coordinator.heartbeat.response.time",

@@ -38,7 +38,7 @@ def keyword(name: str, value: cst.BaseExpression) -> cst.Arg:
 
 
 def as_keyword(arg: cst.Arg, name: str) -> cst.Arg:
-    """Give an argument a keyword, in place of its present one or its position."""
+    """Give an argument a keyword, in place of its current one or its position."""
     return arg.with_changes(keyword=cst.Name(name), equal=arg.equal if arg.keyword is not None else _NO_SPACE)
 
 

@@ -5,7 +5,7 @@ dial       names to transports          in_flight  the request of each response,
 handshake  ApiVersions and later        wire       the protocol object of one transport
 racing     first success wins           connection what `aiokwire.cluster` uses
 writing    chunks to a transport          tls        encrypts a transport
-metrics    what connections count
+metrics    the counts of connections
 
 Names load at first use: the embedded broker imports the framing alone, and starts faster.
 """

@@ -19,14 +19,14 @@ class Address(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        host = printable(self.host)  # brokers advertise what they like
+        host = printable(self.host)  # brokers may advertise any text
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
 def parse_addresses(value: str | Iterable[str]) -> list[Address]:
-    """Return addresses from `"a:9092,b"` or `["a:9092", "b"]`, in order, duplicates left out.
+    """Return addresses from `"a:9092,b"` or `["a:9092", "b"]`, in order, without duplicates.
 
-    A port that is left out is 9092; an IPv6 address with a port stands in brackets.
+    The default port is 9092; an IPv6 address with a port needs brackets.
 
     Raises: ConfigurationError: names the entry that is not an address; also for an empty list.
     """

@@ -31,16 +31,16 @@ Spawn: TypeAlias = Callable[..., object]
 
 logger = get_logger(__name__)
 
-# A session is renewed this part of its lifetime before its end: spread, so that not all connections do it at once.
+# A session is renewed this share of its lifetime before its end, at random: connections must not renew all at once.
 RENEW_BEFORE: Final = (0.05, 0.15)
 # At least as many seconds before, but not before its half: the broker closes a connection if it reaches a request that
-# was sent before the renewal after the end of the session, which a busy broker does.
+# was sent before the renewal after the end of the session, as a busy broker may.
 MARGIN: Final = 5.0
 # A broker refuses a second renewal within one second (Java: MIN_REAUTH_INTERVAL).
 LEAST_USE: Final = 1.1
-# The part of the lifetime from which requests wait for the renewal: a loop that was blocked may be late with it.
+# The share of the lifetime after which requests wait for the renewal, which a blocked loop may delay.
 HOLD_FROM: Final = 0.97
-# The shortest pause (seconds) before the source of the credentials is asked again.
+# The shortest pause (seconds) before the credentials are requested again.
 RETRY_PAUSE: Final = 1.0
 
 _PASSWORD_REMEDY: Final = "check sasl_plain_username and sasl_plain_password"
@@ -60,7 +60,7 @@ def margin_of(lifetime: float, rng: random.Random) -> float:
 
 
 class Credentials(Protocol):
-    """Supplies exchanges with the present credentials (`ClientSecurity`)."""
+    """Supplies exchanges with the current credentials (`ClientSecurity`)."""
 
     async def new_sasl_client(self, host: str) -> SaslClient:
         """Return the client of one exchange."""
@@ -86,7 +86,7 @@ class Authenticator:
         self.session_lifetime = 0.0  # seconds, of the last exchange; 0: unlimited
 
     async def run(self, wire: Wire, versions: ApiVersions, timeout: float) -> None:
-        """Log in; each answer may take `timeout` seconds.
+        """Log in; each response may take `timeout` seconds.
 
         Raises: AuthenticationFailed: refused, or the broker does not offer the mechanism;
         ConnectionFailed: the connection was lost, or no credentials could be obtained now.
@@ -95,9 +95,9 @@ class Authenticator:
         await self.exchange(client, token, wire, versions, timeout)
 
     async def begin(self) -> tuple[SaslClient, bytes]:
-        """Return the client of another exchange with the present credentials, and its first token.
+        """Return the client of another exchange with the current credentials, and its first token.
 
-        Raises: as `run`, but for the connection.
+        Raises: as `run`, except for the connection's errors.
         """
         with self._explained():
             client = await self._credentials.new_sasl_client(self._host)
@@ -106,7 +106,7 @@ class Authenticator:
     async def exchange(
         self, client: SaslClient, token: bytes, wire: Wire, versions: ApiVersions, timeout: float
     ) -> None:
-        """Carry out an exchange that has begun. Requests that the wire holds stay behind it.
+        """Run an exchange that has begun. Requests that the wire holds stay behind it.
 
         Raises: as `run`.
         """
@@ -202,7 +202,7 @@ class Authenticator:
 
 
 class Renewal:
-    """Renews the session of a READY connection, again and again, before the broker ends it.
+    """Renews the session of a READY connection, each time before the broker ends it.
 
     The connection stays open, and nothing fails: requests in flight come first, later ones follow.
     A broker refuses another principal; then the connection closes, and the next one logs in.
@@ -227,7 +227,7 @@ class Renewal:
         self._versions = versions
         self._spawn = spawn
         self._rng = rng
-        self._timeout = timeout  # seconds for each answer
+        self._timeout = timeout  # seconds for each response
         self._who = who
         self._client_id = client_id
         self._log = logger.bound(client_id=client_id)
@@ -237,10 +237,10 @@ class Renewal:
         self._timer: asyncio.TimerHandle | None = None
         self._scope: anyio.CancelScope | None = None  # while a renewal runs
         self._is_stopped = False
-        self._has_warned = False  # of credentials that cannot be obtained
+        self._has_warned = False  # about credentials that cannot be obtained
 
     def start(self) -> None:
-        """Begin the clock of the session that the authenticator has just opened."""
+        """Start the timer of the session that the authenticator has just opened."""
         lifetime = self._authenticator.session_lifetime
         if lifetime <= 0 or self._is_stopped:
             return
@@ -277,7 +277,7 @@ class Renewal:
         self._scope = None
 
     def _on_no_credentials(self, error: KafkaError) -> None:
-        """Try again until the session ends, if the cause may pass."""
+        """Retry until the session ends, if the error is transient."""
         left = self._expires_at - self._loop.time()
         if left <= 0 or not isinstance(error, ConnectionFailed):
             self._give_up(error)
@@ -290,7 +290,7 @@ class Renewal:
 
     async def _exchange(self, client: SaslClient, token: bytes) -> None:
         wire = self._wire
-        in_flight = max(0.0, wire.latest_deadline() - self._loop.time())  # the broker answers these first
+        in_flight = max(0.0, wire.latest_deadline() - self._loop.time())  # the broker responds to these first
         wire.hold()
         try:
             await self._authenticator.exchange(client, token, wire, self._versions, in_flight + self._timeout)
@@ -303,7 +303,7 @@ class Renewal:
             self.start()
 
     def _give_up(self, error: KafkaError) -> None:
-        if self._wire.error is None:  # else the connection was lost, which its owner reports
+        if self._wire.error is None:  # else the connection was lost, and its owner reports it
             text = "client %r: closing the connection to %s, the next one logs in: its session was not renewed: %s"
             self._log.warning(text, self._client_id, self._who, error)
             self._on_end(accepted=False)

@@ -4,7 +4,7 @@
     send() ----> encode --> transport ... transport --> decode --> future (wire, in_flight, framing)
 
 A connection lives once; `aiokwire.cluster` replaces a closed one, with backoff. Requests are
-pipelined; the broker answers in order, and handles one at a time.
+pipelined; the broker handles one at a time and responds in order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 
 logger = get_logger(__name__)
 
-# The weight of the newest answer in the moving average of `latency`.
+# The weight of the newest response in the moving average of `latency`.
 LATENCY_WEIGHT = 0.125
 
 
@@ -50,7 +50,7 @@ class ConnectionConfig:
     setup_timeout: float = 10.0  # from the lookup of the name to READY
     request_timeout: float = 30.0
     max_frame_size: int = 100 * 1024 * 1024
-    write_high_water: int = 1024 * 1024  # the transport's buffer, above which `drained` waits
+    write_high_water: int = 1024 * 1024  # bytes in the transport's buffer above which `drained` waits
     happy_eyeballs_delay: float = 0.25  # RFC 8305
     software_name: str = SOFTWARE_NAME
     software_version: str = __version__
@@ -85,7 +85,7 @@ class Connection:
         self.config = config if config is not None else ConnectionConfig()
         self.versions = ApiVersions({}, who=str(address))
         self.ips: list[str] = []  # the IP addresses that the name resolved to
-        self.latency = 0.0  # seconds, a moving average over answers
+        self.latency = 0.0  # seconds, a moving average over responses
         self.answers = 0  # received since READY
         self.throttled_until = 0.0  # the loop's clock: the broker throttles this client until then (KIP-219)
         self.error: KafkaError | None = None  # why it is closed; None when this side closed it without a reason
@@ -93,21 +93,21 @@ class Connection:
         self._hooks = hooks if type(hooks) is not Hooks else None
         self._handshake = handshake
         self._security = security
-        self._tls: Tls | None = None  # of the present attempt
+        self._tls: Tls | None = None  # of the current attempt
         self._authenticator = self._new_authenticator()
         self._renewal: Renewal | None = None
         self._spawn = spawn
         self._rng = rng
         self._counts = NetworkCounts() if counts is None else counts
-        self._may_be_old = may_be_old and security is None  # brokers with TLS or SASL answer ApiVersions
+        self._may_be_old = may_be_old and security is None  # brokers with TLS or SASL know ApiVersions
         self._machine = Machine(f"connection to {self.who}", TRANSITIONS, ConnectionState.NEW)
-        self._wire: Wire | None = None  # of the present attempt; kept when READY
+        self._wire: Wire | None = None  # of the current attempt; kept when READY
         self._connecting: anyio.CancelScope | None = None  # while `connect` runs
         self._closing_by_us = False  # the next loss is not an error
         self._stage = "resolve"  # how far `connect` came: resolve, connect, handshake, sasl, ready
         self._doing = ""  # what `connect` waits for; for its timeout message
 
-    # --- what it is --------------------------------------------------------------------------------------------------
+    # --- state -------------------------------------------------------------------------------------------------------
 
     @property
     def who(self) -> str:
@@ -134,7 +134,7 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """The number of requests without a response so far."""
+        """The number of requests without a response."""
         return 0 if self._wire is None else len(self._wire)
 
     @property
@@ -153,9 +153,9 @@ class Connection:
     # --- connect -----------------------------------------------------------------------------------------------------
 
     async def connect(self, timeout: float | None = None) -> None:
-        """Resolve, connect, shake hands; `timeout` (seconds) replaces the set `setup_timeout`.
+        """Resolve, connect, shake hands; `timeout` (seconds) replaces `setup_timeout`.
 
-        Raises: ConnectionFailed: with its stage and, by address, what happened;
+        Raises: ConnectionFailed: with its stage and the error of each address;
         AuthenticationFailed: one side refuses the other's identity, by TLS or SASL;
         ProtocolViolation: the port does not speak Kafka's protocol; BrokerError: the broker refuses
         the handshake.
@@ -261,7 +261,7 @@ class Connection:
         security = self._security
         if security is None or not security.uses_sasl:
             return None
-        from aiokwire.net.authentication import Authenticator  # loads late: most connections need none
+        from aiokwire.net.authentication import Authenticator  # loaded late: most connections need none
 
         host, address = self.address.host, str(self.address)
         return Authenticator(security, host=host, who=self.who, address=address)
@@ -348,7 +348,7 @@ class Connection:
         self._renewal.start()
 
     def _abandon(self) -> None:
-        """`connect` ends without success, by an error or cancellation: nothing stays open."""
+        """Leave nothing open when `connect` fails or is cancelled."""
         if self._machine.can(ConnectionEvent.CLOSE):
             self._machine.fire(ConnectionEvent.CLOSE)
         wire = self._wire
@@ -405,7 +405,7 @@ class Connection:
         """Send a request and wait for its response.
 
         Raises: ConnectionFailed: the connection was lost or is not READY; RequestTimedOut: no
-        response in time; ProtocolViolation: the answer cannot be read; UnsupportedVersion: no
+        response in time; ProtocolViolation: the response is unreadable; UnsupportedVersion: no
         version fits.
         """
         return await self.send(request, timeout=timeout, version=version)
@@ -437,7 +437,7 @@ class Connection:
             self._wire.fail(reason, flush=error is None)
 
     def abort(self) -> None:
-        """Close without writing out the buffer."""
+        """Close without writing the rest of the buffer."""
         self.close()
         if self._wire is not None:
             self._wire.abort()

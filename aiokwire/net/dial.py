@@ -40,7 +40,7 @@ class Explain(Protocol):
     """Turns a failed TLS handshake into the error for the caller."""
 
     def __call__(self, error: Exception, certificate: bytes | None = None) -> KafkaError:
-        """`certificate`: the peer's that was refused (DER), if it is known. May block with it."""
+        """`certificate`: the peer's rejected certificate (DER), if known. May block with it."""
         ...
 
 
@@ -50,7 +50,7 @@ class Tls(NamedTuple):
     context: ssl.SSLContext
     handshake_timeout: float  # seconds
     explain: Explain
-    probe: Callable[[], ssl.SSLContext]  # a context that accepts every certificate, to read one that was refused
+    probe: Callable[[], ssl.SSLContext]  # a context that accepts every certificate, to read a rejected one
     sessions: TlsSessions
 
 
@@ -59,7 +59,7 @@ async def resolve(address: Address) -> list[str]:
 
     Raises: ConnectionFailed: the name does not resolve or the address is invalid (stage "resolve").
     """
-    if not address.host or not 0 < address.port < 65536:  # as a broker may advertise them
+    if not address.host or not 0 < address.port < 65536:  # a broker may advertise such addresses
         raise ConnectionFailed(f"{address} is not the address of a broker", address=str(address), stage="resolve")
     try:
         ipaddress.ip_address(address.host.partition("%")[0])
@@ -162,7 +162,7 @@ def _tls_options(tls: Tls, host: str) -> dict[str, Any]:
 
 
 async def _failure(address: Address, who: str, errors: dict[str, Exception], tls: Tls | None) -> KafkaError:
-    """Return the error for a host that none of its addresses could be connected to."""
+    """Return the error for a host of which no address could be connected to."""
     stage = "connect"
     reasons = []
     for ip, error in errors.items():
@@ -202,7 +202,7 @@ async def _refused_certificate(tls: Tls, ip: str, address: Address) -> bytes | N
 def _tune(transport: asyncio.BaseTransport) -> None:
     """Disable Nagle's algorithm; enable keepalive, which detects a dead peer on an idle connection.
 
-    A host that lost power does not close its connections, and does not know them after it restarts.
+    A host that lost power does not close its connections, nor know them after a restart.
     """
     sock = transport.get_extra_info("socket")
     if sock is not None:  # a simulated network has none

@@ -74,9 +74,9 @@ class FrameReader:
         self._start = memoryview(b"")  # the first bytes of a large frame, until its buffer is allocated
         self._frame: bytearray | None = None  # a frame beyond the scratch buffer, being filled
         self._view = memoryview(b"")  # of `_frame`
-        self._filled = 0  # bytes of `_frame` that came
+        self._filled = 0  # bytes of `_frame` that were received
         self.frame_size = 0  # bytes of `_frame`; 0 if the frame being read fits into the shared buffer
-        self._first = True  # no frame came yet: a foreign protocol shows in the first bytes
+        self._first = True  # no frame was received: the first bytes reveal a foreign protocol
 
     @property
     def in_frame(self) -> bool:
@@ -101,7 +101,7 @@ class FrameReader:
         return self._scratch[self._have :]
 
     def buffer_updated(self, count: int) -> None:
-        """`count` bytes were written into what `get_buffer` gave.
+        """`count` bytes were written into the result of `get_buffer`.
 
         Raises: ProtocolViolation: a length that no honest peer sends.
         """

@@ -1,7 +1,7 @@
 """The handshake of a connection: a sequence of exchanges, ApiVersions first.
 
 `Connection` drives it. Each later exchange (SASL is one) is an `Exchange` that is handed in; TLS
-comes before it all, with the transport.
+precedes the handshake, with the transport.
 
 A peer that hangs up on a request of `PLANS` gets the next, older one on a new socket: brokers
 before 0.10 close the connection at the unknown api key, some peers reset it at a new version.
@@ -29,7 +29,7 @@ class Offered(NamedTuple):
     max: int
 
 
-# What Kafka 0.8.2 serves; it cannot be asked. Newer brokers always answer ApiVersions.
+# The versions of Kafka 0.8.2, which has no ApiVersions; newer brokers always respond to it.
 _BEFORE_API_VERSIONS: Final[dict[int, Offered]] = {
     ApiKey.PRODUCE: Offered(0, 0),
     ApiKey.FETCH: Offered(0, 0),
@@ -62,7 +62,7 @@ class ApiVersions:
     ) -> None:
         self.offered = dict(offered)
         self.who = who
-        self.assumed = assumed  # the broker is too old to be asked
+        self.assumed = assumed  # the broker is too old for ApiVersions
         self.finalized_features = dict(finalized_features or {})  # name to the highest level in force (KIP-584)
         self._picked: dict[type[Request], int] = {}
 
@@ -117,7 +117,7 @@ class Plan(NamedTuple):
 
 NEWEST: Final = Plan(api_versions.ApiVersionsRequest, api_versions.ApiVersionsRequest.VERSIONS.max)
 OLDEST: Final = Plan(api_versions.ApiVersionsRequest, 0)
-# The last one is for a broker before 0.10, and not to be tried where one has answered ApiVersions before.
+# The last one is for a broker before 0.10, and is not tried where a broker has responded to ApiVersions before.
 PLANS: Final[Sequence[Plan]] = (NEWEST, OLDEST, Plan(list_offsets.ListOffsetsRequest, None))
 
 
@@ -142,7 +142,7 @@ async def learn_versions(
     protocol; BrokerError: it refuses.
     """
     if plan.version is None:
-        # An empty question without effects that 0.8 answers at once: so a port that takes connections but speaks
+        # An empty request without effects, to which 0.8 responds at once: a port that accepts connections but speaks
         # something else (or a proxy without a broker behind it) is not mistaken for an old broker.
         await wire.send(list_offsets.ListOffsetsRequest(), 0, timeout=timeout)
         return ApiVersions(_BEFORE_API_VERSIONS, who=who, assumed=True)
@@ -155,7 +155,7 @@ async def learn_versions(
         frame = await wire.send(request, version, timeout=timeout, raw=True)
         code = _error_code(frame)
         refused = code == ErrorCode.UNSUPPORTED_VERSION
-        # KIP-511: a broker that does not know the version answers with version 0 and lists the ones it knows.
+        # KIP-511: a broker that does not know the version responds with version 0 and lists those it knows.
         answer = decode_response(
             frame, api_versions.ApiVersionsResponse, 0 if refused else version, max_elements=MOST_APIS
         )

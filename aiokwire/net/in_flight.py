@@ -17,7 +17,7 @@ CORRELATION_MASK = 0x7FFFFFFF
 
 
 class Receiver(Protocol):
-    """Gets the outcome of a request, in the turn of the loop that receives it.
+    """Receives the outcome of a request, in the turn of the loop in which it arrives.
 
     Usually a future, whose waiters resume one turn later.
     """
@@ -31,7 +31,7 @@ class Receiver(Protocol):
         ...
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Pass the error, in place of a response."""
+        """Pass the error instead of a response."""
         ...
 
 

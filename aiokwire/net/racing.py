@@ -1,4 +1,4 @@
-"""Staggered attempts at the same goal, of which the first success wins (RFC 8305's happy eyeballs).
+"""Staggered attempts at the same goal: the first success wins (RFC 8305's happy eyeballs).
 
 Used for the addresses of one broker (`dial`) and for the brokers of a bootstrap list (`cluster`).
 """

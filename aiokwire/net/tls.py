@@ -23,7 +23,7 @@ READ: Final = 256 * 1024  # bytes of one read; with 64 KiB the turns of the loop
 WRITE: Final = 64 * 1024  # bytes to encrypt for one write; more would not stay in the processor's cache
 AHEAD: Final = 128 * 1024  # encrypted bytes that may wait for the socket; what follows waits unencrypted
 TURN: Final = 4 * 1024 * 1024  # bytes to encrypt in one turn of the loop: 2 to 4 ms
-CLOSE_SECONDS: Final = 2.0  # for the peer to take an alert, or to answer a close_notify
+CLOSE_SECONDS: Final = 2.0  # for the peer to read an alert, or to respond to a close_notify
 _LOST: Final = "the peer closed the connection during the TLS handshake"
 
 
@@ -32,7 +32,7 @@ class Phase(enum.Enum):
 
     HANDSHAKE = enum.auto()
     OPEN = enum.auto()
-    CLOSING = enum.auto()  # delivers nothing, but writes what it has
+    CLOSING = enum.auto()  # delivers nothing, but writes the backlog
 
 
 class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
@@ -74,9 +74,9 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._is_socket_full = False
         self._is_protocol_paused = False
         self._is_reading_paused = False
-        self._is_delivering = False  # what the protocol writes meanwhile is joined
+        self._is_delivering = False  # the protocol's writes meanwhile are joined
         self._has_written = False  # since the last read, or the last turn of the loop
-        self._turn_end: asyncio.Handle | None = None  # encrypts what the last turn left
+        self._turn_end: asyncio.Handle | None = None  # encrypts the rest of the last turn
         self._timer: asyncio.TimerHandle | None = None  # ends the wait for the peer
 
     # --- the handshake ------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     async def shake_hands(self, timeout: float) -> None:
         """Wait until the handshake is complete, at most `timeout` seconds.
 
-        Raises: ssl.SSLError: one side refuses the other; ConnectionResetError: the peer closed the
+        Raises: ssl.SSLError: one side rejects the other; ConnectionResetError: the peer closed the
         connection; ConnectionAbortedError: the timeout; OSError: as the socket reports.
         """
         timer = self._loop.call_later(timeout, self._expire, timeout)
@@ -253,7 +253,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _deliver(self) -> None:
-        """Decrypt into the protocol's buffers what was received, until the protocol pauses."""
+        """Decrypt received bytes into the protocol's buffers until the protocol pauses."""
         self._is_delivering = True
         try:
             while self._phase is Phase.OPEN and not self._is_reading_paused and self._has_received():
@@ -329,7 +329,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             backlog.popleft()
 
     def _join(self) -> bytes:
-        """Join the first chunks of the backlog to one of a record's size; return it."""
+        """Join the first chunks of the backlog into one of a record's size; return it."""
         backlog, room = self._backlog, RECORD
         pieces = []
         while backlog and room:
@@ -362,7 +362,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             self._send()
             return
         except ssl.SSLError:
-            pass  # data of the peer, which is not delivered
+            pass  # the peer's data, which is not delivered
         self._send()
         self._socket.close()
 

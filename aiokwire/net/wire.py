@@ -35,7 +35,7 @@ FEW_ELEMENTS = 4_000  # are decoded on the loop, within about 10 ms
 
 Decode = Callable[[bytearray, type[Response], int], Any]
 Sent = Callable[[str, int, int], None]  # request name, version, bytes
-Answered = Callable[[InFlight, int, float, Any], None]  # entry, bytes of the answer, elapsed seconds, the answer
+Answered = Callable[[InFlight, int, float, Any], None]  # entry, bytes of the response, elapsed seconds, the response
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -58,7 +58,7 @@ class Wire(asyncio.BufferedProtocol):
         self._who = who  # for messages: "node 1 at host:port"
         self._client_id = client_id
         self._write_high_water = write_high_water  # bytes
-        self._stall_timeout = stall_timeout  # how long (seconds) writing may make no progress
+        self._stall_timeout = stall_timeout  # seconds for which writing may make no progress
         self._explain_tls = explain_tls
         self._max_frame_size = max_frame_size
         self._reader = self._new_reader()
@@ -123,7 +123,7 @@ class Wire(asyncio.BufferedProtocol):
     ) -> asyncio.Future[Any]:
         """Write a request and return a future of its response, with `raw` of the undecoded frame.
 
-        Raises: KafkaError: what ended the wire; UnsupportedVersion: the request cannot be written
+        Raises: KafkaError: the error that ended the wire; UnsupportedVersion: no encoding
         in this version.
         """
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -174,7 +174,7 @@ class Wire(asyncio.BufferedProtocol):
 
         For brokers without SaslAuthenticate. No other request may be in flight.
 
-        Raises: KafkaError: what ended the wire.
+        Raises: KafkaError: the error that ended the wire.
         """
         if self.error is not None:
             raise self._lost(str(self.error)) from self.error
@@ -188,16 +188,16 @@ class Wire(asyncio.BufferedProtocol):
         return future
 
     def hold_from(self, at: float) -> None:
-        """Keep back requests from a time of the loop's clock on, encoded and in order."""
+        """Hold requests from a time of the loop's clock on, encoded and in order."""
         self._hold_from = at
 
     def hold(self) -> None:
-        """Keep back further requests until `release`."""
+        """Hold further requests until `release`."""
         self._unused_since = None if len(self) else self.last_used
         self._hold_from = 0.0
 
     def release(self) -> None:
-        """Write what was held. An exchange without a request around it does not count as a use."""
+        """Write held requests. An exchange without a request around it does not count as a use."""
         held = self._held
         self._hold_from = math.inf
         if self._unused_since is not None and not held:
@@ -218,7 +218,7 @@ class Wire(asyncio.BufferedProtocol):
         return self._queue.latest_deadline() or 0.0
 
     async def drained(self) -> None:
-        """Wait while the transport's buffer, or what is held, is over the limit.
+        """Wait while the transport's buffer, or the held requests, exceed the limit.
 
         Raises: KafkaError: the wire has ended.
         """
@@ -228,7 +228,7 @@ class Wire(asyncio.BufferedProtocol):
             raise self._lost(str(self.error)) from self.error
 
     def fail(self, error: KafkaError, *, flush: bool = False) -> None:
-        """End the wire; requests in flight get an error each. `flush` still writes the buffer."""
+        """End the wire; each request in flight fails. `flush` still writes the buffer."""
         if self.error is not None:
             return
         self.error = error
@@ -253,12 +253,12 @@ class Wire(asyncio.BufferedProtocol):
             self.on_fail(error)
 
     def _close_when_written(self, transport: asyncio.Transport) -> None:
-        if transport.get_write_buffer_size():  # a peer that takes nothing must not keep it open
+        if transport.get_write_buffer_size():  # a peer that does not read must not keep it open
             self._flush_timer = self._loop.call_later(self._stall_timeout, transport.abort)
         transport.close()
 
     def abort(self) -> None:
-        """Drop the transport at once, whatever it still has to write."""
+        """Drop the transport at once, with its unwritten bytes."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -274,7 +274,7 @@ class Wire(asyncio.BufferedProtocol):
     # --- called by the transport -------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # create_connection makes nothing but Transports
+        self._transport = transport  # type: ignore[assignment]  # create_connection only makes Transports
         self._scatters = scatters(transport)
         self._transport.set_write_buffer_limits(high=self._write_high_water)  # type: ignore[union-attr]  # set above
 
@@ -296,13 +296,13 @@ class Wire(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.error is None and self._explain_tls is not None and isinstance(exc, ssl.SSLError):
-            self.fail(self._explain_tls(exc))  # in TLS 1.3 the peer refuses a certificate after the handshake
+            self.fail(self._explain_tls(exc))  # in TLS 1.3 the peer rejects a certificate after the handshake
         self._on_loss(describe_os_error(exc) if exc is not None else "the connection is gone")
         self._timer.cancel()
         if self._flush_timer is not None:
             self._flush_timer.cancel()
             self._flush_timer = None
-        self._reader.discard()  # half an answer, which a cycle would keep until a garbage collection
+        self._reader.discard()  # half a response, which a cycle would keep until a garbage collection
         self._gone.set()
         if self.on_gone is not None:
             self.on_gone()
@@ -351,7 +351,7 @@ class Wire(asyncio.BufferedProtocol):
             else:
                 for piece in pieces:
                     transport.write(piece)
-        except (OSError, RuntimeError) as error:  # uvloop answers RuntimeError for a closed transport
+        except (OSError, RuntimeError) as error:  # uvloop raises RuntimeError for a closed transport
             self.fail(self._lost(describe_os_error(error)))
 
     def _on_large_frame(self, frame: bytearray) -> None:
@@ -415,7 +415,7 @@ class Wire(asyncio.BufferedProtocol):
             try:
                 answer = decode(frame, entry.response_type, entry.version)
             except ProtocolViolation as error:
-                # The framing still holds: one answer that cannot be read fails one request.
+                # The framing still holds: an unreadable response fails one request.
                 receiver.set_exception(ProtocolViolation(f"{self._who}: the response to {entry!r}: {error}"))
                 return
         if self.on_answer is not None:

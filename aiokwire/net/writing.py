@@ -48,4 +48,4 @@ def write_scattered(transport: asyncio.WriteTransport, pieces: Sequence[Any], hi
     """
     transport.writelines(pieces)
     if WRITELINES_NEVER_PAUSES and type(transport).__module__.startswith("asyncio."):
-        transport.set_write_buffer_limits(high=high_water)  # looks at the buffer, and pauses
+        transport.set_write_buffer_limits(high=high_water)  # checks the buffer, and pauses

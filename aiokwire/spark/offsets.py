@@ -18,7 +18,7 @@ from aiokwire.types import TopicPartition
 LATEST: Final = -1
 EARLIEST: Final = -2
 
-# A key beside the topics of a checkpointed offset, with the option `trackTopicIds`; topic names have no @.
+# A key next to the topics of a checkpointed offset, with the option `trackTopicIds`; topic names have no @.
 EXTRAS: Final = "@aiokwire"
 
 V = TypeVar("V")

@@ -127,7 +127,7 @@ class ClassicProtocol:
     # --- rebalance ----------------------------------------------------------------------------------------------------
 
     def _rebalance(self, group: ClassicGroup) -> None:
-        """Start a rebalance, or complete the present one if all members joined."""
+        """Start a rebalance, or complete the current one if all members joined."""
         if group.state in _REBALANCES_FROM:
             self.begin(group)
         else:

@@ -49,7 +49,7 @@ CODECS: Final = ("snappy", "zstd", "lz4", "gzip", "none")
 # A round is repeated after a kill, and adds one manifest.
 ROUND_RECORDS: Final = 20_000_000
 FILE_BYTES: Final = 256 << 20
-# The least records of a task when a partition is cut to occupy idle cores.
+# The fewest records of a task when a partition is cut to use idle cores.
 TASK_RECORDS: Final = 250_000
 
 _ISOLATION: Final = "kafka.isolation.level"
@@ -189,7 +189,7 @@ class _Run:
         return sum(each.file.records for each in self._written)
 
     def _to_the_end(self) -> None:
-        """Run rounds until the archive reaches the present ends of the logs."""
+        """Run rounds until the archive reaches the current ends of the logs."""
         plan = ask(self._options.consumer, self._plan)
         start = plan.start
         while start != plan.end:

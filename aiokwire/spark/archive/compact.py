@@ -3,7 +3,7 @@
     small neighbours -> a Spark job merges them -> a manifest that replaces all earlier ones
 
 Readers of the manifests see the state before or after. Readers that only list the directory may,
-for the time of a few renames, see neither a day's old files nor the new one, but never a record
+during a few renames, see neither a day's old files nor the new one, but never a record
 twice.
 """
 

@@ -5,7 +5,7 @@ topic=orders/date=2026-11-21/partition=0/orders-0-00000000000000000000-000000000
 ```
 
 Directories are Hive's, so that every reader finds topic, date (of the timestamp, UTC) and partition
-as columns. The files do not repeat them: some readers refuse a column that exists twice.
+as columns. The files do not repeat them: some readers reject a column that exists twice.
 """
 
 from __future__ import annotations

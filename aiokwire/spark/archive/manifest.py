@@ -150,7 +150,7 @@ def decode(data: bytes, name: str) -> Manifest:
 
 
 def fold(manifests: Iterable[Manifest]) -> Archive:
-    """Combine manifests to the archive that they define.
+    """Combine manifests into the archive that they define.
 
     Raises: ArchiveDamaged: a manifest is missing, or two of them have the same offsets.
     """

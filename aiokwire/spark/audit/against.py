@@ -82,7 +82,7 @@ def common(
 
 
 def stretches_of(offsets: Iterable[Differing]) -> list[Difference]:
-    """Join consecutive offsets of one kind to a difference."""
+    """Join consecutive offsets of one kind into a difference."""
     found: list[Difference] = []
     for each in sorted(offsets, key=lambda one: (one.topic, one.partition, one.kind, one.offset)):
         last = found[-1] if found else None

@@ -35,11 +35,11 @@ from aiokwire.types import Compression, TopicPartition
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# The records, and bytes of batches, that are counted together.
+# The records, and the bytes of batches, that are counted at once.
 ROWS_AT_ONCE: Final = 65_536
 BYTES_AT_ONCE: Final = 8 * 1024 * 1024
 
-# The overhead of a message of formats 0 and 1 beside its key and value (bytes).
+# The bytes of a message of formats 0 and 1 besides its key and value.
 _MESSAGE_OVERHEAD: Final = {0: 26, 1: 34}
 
 # Types of control records.

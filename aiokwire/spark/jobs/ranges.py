@@ -20,7 +20,7 @@ from aiokwire.spark.source.batch import on_loss
 from aiokwire.spark.source.lookup import Lookup
 from aiokwire.types import IsolationLevel, TopicPartition
 
-# Options for the places to read, replaced by offsets.
+# Options for where to read, replaced by offsets.
 _PLACES: Final = frozenset({
     "startingoffsets", "endingoffsets", "startingtimestamp", "endingtimestamp", "startingoffsetsbytimestamp",
     "endingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy",

@@ -87,7 +87,7 @@ class Prepared:
 
     pipeline: Pipeline
     seen: Survey | None
-    """None: the brokers were not asked."""
+    """None: no broker was contacted."""
 
     def settings(self, master: str | None, conf: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the session's settings: a default for shuffles, the pipeline's, then `conf`."""

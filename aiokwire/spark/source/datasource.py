@@ -35,7 +35,7 @@ class AiokwireSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """Return the columns as DDL. Called by `load()`, which thereby checks nearly all options.
+        """Return the columns as DDL. Called by `load()`: it checks nearly all options.
 
         Raises: ConfigurationError: an option is invalid, in batches and in streams.
         """

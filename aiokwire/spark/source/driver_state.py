@@ -44,10 +44,10 @@ class Progress:
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._initial: Kept | None = None  # Spark asks twice, and must get the same answer
+        self._initial: Kept | None = None  # Spark asks twice, and must receive the same offsets
         self._frozen: Offsets | None = None  # where an AvailableNow run ends
         self._latest: Offsets = {}
-        self._ids: dict[str, bytes] = {}  # of the topics, at the last look
+        self._ids: dict[str, bytes] = {}  # of the topics, at the last lookup
         self._recreated: set[str] = set()  # topics that the next microbatch reads from their start
         self._last_trigger = -math.inf  # the loop's clock
         self._committed: Offsets = {}  # the offsets committed to the group
@@ -168,7 +168,7 @@ class Progress:
         return to_json(offsets, ids)
 
     def report(self) -> Kept | None:
-        """Return the ends of the partitions at the last look."""
+        """Return the ends of the partitions at the last lookup."""
         return self._keep(self._latest) if self._latest else None
 
     # --- tasks --------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The driver's lookups: existing partitions, and the offsets where logs begin, end, or pass a time.
 
-Used by the readers. Decisions about the answers are in `planning`.
+Used by the readers. Decisions about the responses are in `planning`.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _assigned(wanted: Collection[TopicPartition], found: Sequence[TopicPartition
     return sorted(existing.intersection(wanted))
 
 
-@functools.lru_cache(maxsize=64)  # logged once: a stream looks before every microbatch
+@functools.lru_cache(maxsize=64)  # logged once: a stream looks it up before every microbatch
 def _warn_missing(partitions: str) -> None:
     logger.warning("assign names %s, which the cluster does not have: the others are read", partitions)
 
