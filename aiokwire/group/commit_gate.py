@@ -41,7 +41,7 @@ class CommitGate:
             self._notify()
 
     async def close(self, timeout: float) -> None:
-        """Hold back new commits and wait for those in flight, at most `timeout` seconds."""
+        """Hold new commits and wait for those in flight, at most `timeout` seconds."""
         self._state = _Gate.CLOSED
         with anyio.move_on_after(timeout):
             while self._in_flight:
@@ -53,7 +53,7 @@ class CommitGate:
         self._notify()
 
     def close_early(self) -> None:
-        """Hold back new commits: the others have joined."""
+        """Hold new commits: the others have joined."""
         if self._state is _Gate.EARLY:
             self._state = _Gate.CLOSED
 

@@ -82,12 +82,12 @@ class CoordinatorClient:
         return node_id, address
 
     def on_moved(self) -> None:
-        """Have the next request look the coordinator up: this node is not it any longer."""
+        """Make the next request look the coordinator up: it has moved from this node."""
         self._client.coordinators.forget(CoordinatorKind.GROUP, self._group_id)
         self.status.lost("the node does not coordinate the group now")
 
     def on_lost(self, node_id: int, error: KafkaError) -> None:
-        """Have the next request look the coordinator up: this node did not respond."""
+        """Make the next request look the coordinator up: this node did not respond."""
         self._client.coordinators.forget_node(node_id)
         self.status.lost(str(error))
         self._client.metadata.request_update(f"the coordinator of group {self._group_id!r}: {error}")

@@ -180,7 +180,7 @@ class HeartbeatScheduler:
         return True
 
     def _schedule(self) -> None:
-        """Hand the current contents to the thread, unless it has them."""
+        """Pass the current contents to the thread, unless it has them."""
         content = self._source.next_heartbeat()
         if self._target is None or self._interval is None:
             return

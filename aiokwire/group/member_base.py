@@ -150,7 +150,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
             self._ended.set()
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
-        """Start the tasks that run beside the driver."""
+        """Start the tasks that run alongside the driver."""
         tasks.start_soon(self._heartbeats.run, name=f"heartbeats of group {self._options.group_id}")
 
     async def _drive(self) -> None:

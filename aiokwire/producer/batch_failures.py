@@ -16,9 +16,9 @@ from aiokwire.producer.batch_results import BatchResults, delivery_failed, recor
 from aiokwire.producer.buffer_pool import WaitingLine
 from aiokwire.producer.topics import Topics
 
-# Records of a larger batch cannot be cancelled: encoding the batch again would block the loop for too long.
+# Records of a larger batch cannot be cancelled: re-encoding it would block the loop for too long.
 MOST_TO_CANCEL_IN = 10_000
-# Seconds after its deadline when a batch without a partition fails, unless the lookup of its topic failed it before.
+# Seconds after its deadline at which a batch without a partition fails, unless its topic's lookup failed it before.
 PARKED_GRACE = 1.0
 
 Which = Callable[[Batch], bool]

@@ -158,7 +158,7 @@ class BatchResults:
         base_offset: int,
         append_time: int,
     ) -> None:
-        if self._check_duplicates and may_be_duplicate(entry):  # until its end the batch is in flight
+        if self._check_duplicates and may_be_duplicate(entry):  # the batch is in flight until the check ends
             name = f"producer: duplicate check of {batch.place}"
             self._client.spawn(self._check_duplicate, partition, batch, entry, name=name)
         else:
@@ -232,7 +232,7 @@ class BatchResults:
             partition.skip(batch)
         sequence = batch.base_sequence
         for half in halves:
-            if self._transactions is not None and sequence >= 0:  # they take its place: nothing of it was written
+            if self._transactions is not None and sequence >= 0:  # they take its place: none of it was written
                 half.number(batch.producer_id, batch.producer_epoch, sequence)
                 sequence = next_sequence(sequence, half.count)
             partition.put_back(half)

@@ -21,7 +21,7 @@ logger = get_logger("aiokwire.producer")
 # topic, value, key, partition, timestamp, headers, mode
 Record: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, int]
 
-# The limits of the records that wait without an awaited `submit`; in bytes, `buffer_memory` if that is more.
+# The limits of records that wait without an awaited `submit`: a count, and bytes (or `buffer_memory` if more).
 LINE_LIMIT = 10_000
 LINE_BYTES = 16 * 1024 * 1024
 # Records whose deadlines are this close (seconds) expire together, with one line in the log.
@@ -141,7 +141,7 @@ class WaitingLine:
             self._timer = None
 
     async def served(self) -> None:
-        """Wait until every record that is in the line now is accepted or refused."""
+        """Wait until every record now in the line is accepted or refused."""
         last = self._number
         while self._waiting and next(iter(self._waiting)).number <= last:
             waiting = next(reversed(self._waiting))

@@ -29,7 +29,7 @@ Failure = tuple[int, int, KafkaError]
 
 
 class ProducerRecord(NamedTuple):
-    """One record for `send_many`, for more than a value."""
+    """One record for `send_many`, with more than a value."""
 
     value: Any = None
     key: Any = None
@@ -213,7 +213,7 @@ async def send_rows(
 
 
 def record_batches(data: object) -> Iterable[pa.RecordBatch]:
-    """The record batches of a table, of an iterable, or one alone.
+    """Return the record batches of a table or an iterable, or the given one.
 
     Raises: InvalidArgument: the data is of another type.
     """

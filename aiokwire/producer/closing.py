@@ -86,7 +86,7 @@ class Closing:
         self._ended.set()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for the end, which is in `seconds` at the latest."""
+        """Wait for the end, at most `seconds`."""
         self._deadline = min(self._deadline, loop_time() + seconds)
         if self._scope is not None:
             self._scope.deadline = self._deadline

@@ -48,7 +48,7 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
     max_request_size: int = 1024 * 1024
     """The largest record, uncompressed: key, value and headers together."""
     buffer_memory: int = 32 * 1024 * 1024
-    """The bytes of records that the producer holds at most, those on their way to brokers included."""
+    """The most bytes of records that the producer holds, those in flight included."""
     delivery_timeout_ms: float = 120_000.0
     """One deadline from the call to the acknowledgement of its record: the wait for room, metadata, linger and retries
     together."""
@@ -56,7 +56,7 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
     """Whether sending to an unknown topic may create it; the broker decides (`auto.create.topics.enable`). Brokers
     before 0.11 create it regardless of this option."""
     unknown_topic_timeout_ms: float = 10_000
-    """How long brokers may answer that a topic does not exist until records for it fail."""
+    """How long brokers may report that a topic does not exist before records for it fail."""
     max_in_flight_requests_per_connection: int = 5
     """The most Produce requests in flight to one broker."""
     enable_idempotence: bool | None = None

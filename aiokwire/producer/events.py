@@ -97,7 +97,7 @@ class ProducerHealth:
     """A producer at one moment, for dashboards and liveness checks; it costs no request."""
 
     records: int
-    """Accepted, and neither acknowledged nor failed."""
+    """Records accepted, and neither acknowledged nor failed."""
     waiting: int
     """Records that wait for room in the buffer."""
     memory_in_use: int

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 logger = get_logger("aiokwire.producer")
 
 MAX_EPOCH = 2**15 - 1
-# After these the id is requested again; corrected credentials are used by the next connection.
+# After these the id is requested again: the next connection uses corrected credentials.
 _MAY_PASS = (AuthenticationFailed, ConnectionFailed, ProtocolViolation, RequestTimedOut, RetriableError)
 
 

@@ -84,7 +84,7 @@ def plan_sticky(backlogs: Sequence[int | None], current: int, rng: random.Random
     """The next sticky partition (KIP-794): the fewer batches wait for it, the likelier its choice.
 
     `backlogs` has the number of waiting batches per partition, None where it has no leader.
-    Partitions without a leader are left out unless none has one. While no batch waits, the
+    Partitions without a leader are left out unless all lack one. While no batch waits, the
     partitions are used in turn, so that quiet topics are spread evenly.
     """
     candidates = [index for index, backlog in enumerate(backlogs) if backlog is not None] or list(range(len(backlogs)))

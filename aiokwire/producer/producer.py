@@ -144,7 +144,7 @@ class Producer(Owner, Generic[K, V]):
 
         After an error it can be called again.
 
-        Raises: ConnectionFailed: no bootstrap address answers; ClosedError: closed before or
+        Raises: ConnectionFailed: no bootstrap address responds; ClosedError: closed before or
         during the start; UnsupportedVersion, AuthorizationError: the brokers refuse transactions.
         """
         if self._started:
@@ -274,7 +274,7 @@ class Producer(Owner, Generic[K, V]):
 
         The delivery can be awaited later for the record's metadata. Without room, the call itself
         queues the record: it is sent in this order also when the result is never awaited, or
-        awaited in another task. A wait that is cancelled gives the place up, unless the record was
+        awaited in another task. A cancelled wait gives up its place, unless the record was
         accepted in the same turn: then it is sent, and a failure is logged. With an asynchronous
         serializer nothing happens before the result is awaited.
 

@@ -43,7 +43,7 @@ logger = get_logger("aiokwire.producer")
 FIRST_VERSION_WITH_IDS = produce.ProduceRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
 # The first version with zstd.
 FIRST_VERSION_WITH_ZSTD = 7
-# Work for at most this many partitions is done at once; more is divided into slices, one per turn of the loop.
+# Work for more partitions than this is divided into slices, one per turn of the loop.
 AT_ONCE: Final = 50
 # The partitions of one slice.
 SLICE: Final = 100
@@ -101,7 +101,7 @@ class Sending:
         self._load = load
 
     def done(self) -> bool:
-        """Return False: a response or loss is expected."""
+        """Return False: a response or a loss is expected."""
         return False
 
     def set_result(self, answer: produce.ProduceResponse) -> None:

@@ -115,7 +115,7 @@ class _PendingRecord:
         return self.serializer.finish(self.topic, value, key, self.partition, self.headers)
 
     def drop(self) -> None:
-        """Close the coroutines of the serializers, which are not going to be awaited."""
+        """Close the coroutines of the serializers, which will not be awaited."""
         _forget(self.value)
         _forget(self.key)
 
@@ -160,7 +160,7 @@ def _fault(argument: str, when: str, error: Exception) -> InvalidArgument:
 
 
 def _forget(pending: object) -> None:
-    """Close a coroutine that is not going to run, so that Python does not warn about it."""
+    """Close a coroutine that will not run, so that Python does not warn about it."""
     close = getattr(pending, "close", None)
     if close is not None and inspect.iscoroutine(pending):
         close()

@@ -38,7 +38,7 @@ Hints = list[tuple[Partition, produce.LeaderIdAndEpoch]]  # the leaders that one
 
 
 class Topics:
-    """Keeps the accumulator's topics in line with the metadata.
+    """Keeps the accumulator's topics in step with the metadata.
 
     `on_ready(partition)`: it has batches and a leader; `on_unknown(batch, error)`: no such topic.
     """
@@ -72,7 +72,7 @@ class Topics:
                 try:
                     await self._found(topic.name, deadline.remaining)
                     return
-                except AuthenticationFailed:  # corrected credentials are used by the next connection
+                except AuthenticationFailed:  # the next connection uses corrected credentials
                     if deadline.expired:
                         raise
                 await self._client.pause(min(backoff.next(), deadline.remaining))
@@ -176,7 +176,7 @@ class Topics:
 def _unresolved(parked: Batch, error: KafkaError, explain: Callable[[str], str]) -> KafkaError:
     """`explain` returns the cause of a topic that does not exist."""
     if not isinstance(error, (AuthenticationFailed, RequestTimedOut, ConnectionFailed, RetriableError)):
-        return error  # a refusal, which more time would not change
+        return error  # permanent: waiting would not help
     elapsed = asyncio.get_running_loop().time() - parked.created
     unknown = isinstance(error, StaleMetadataError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     why = explain(parked.topic) if unknown else f"waiting for its metadata: {error}"

@@ -19,7 +19,7 @@ from aiokwire.types import GroupMetadata
 PROTOCOL_TYPE: Final = "consumer"
 # The first version of LeaveGroup with a list of members.
 FIRST_VERSION_WITH_MEMBERS: Final = leave_group.LeaveGroupRequest.FIRST_VERSION_WITH["members"]
-# The coordinator does not shorten a reason: it refuses a longer one.
+# The coordinator rejects a longer reason.
 REASON_LENGTH: Final = 255
 
 

@@ -97,7 +97,7 @@ class Transaction:
             finally:
                 self._resume_reader()
         if isinstance(error, TransactionAborted):
-            driver.check()  # that error asks for a retry, which may be impossible
+            driver.check()  # a retry may be impossible after that error
 
     @property
     def failure(self) -> KafkaError | None:
@@ -122,7 +122,7 @@ class Transaction:
     async def abort(self) -> None:
         """Abort now; the block continues, but cannot send any more, and its end does nothing.
 
-        Raises: FencedError, TransactionFailed: no answer or a refusal; the producer must stop.
+        Raises: FencedError, TransactionFailed: no response or a refusal; the producer must stop.
         """
         driver, transaction = self._began()
         self.aborted = True

@@ -65,7 +65,7 @@ class TransactionCoordinatorClient:
         self.transaction_v2 = transaction_v2
 
     async def obtain_identity(self, deadline: Deadline) -> None:
-        """InitProducerId: later ones with the present identity, which fences no newer instance."""
+        """InitProducerId: later ones with the current identity, which fences no newer instance."""
         request, choose = requests.initialize(self._me, self._config.transaction_timeout_ms)
         answer = await self._ask(request, self._noting_v2(choose), self._coordinator, deadline, requests.code_of)
         try:
@@ -160,7 +160,7 @@ class TransactionCoordinatorClient:
                 answer = await self._client.request(request, to=to, timeout=deadline.remaining, version=version)
             except ClosedError as error:
                 raise CoordinatorRequestFailed(ErrorAction.FATAL, error) from error
-            except AuthenticationFailed as error:  # corrected credentials are used by the next connection
+            except AuthenticationFailed as error:  # the next connection uses corrected credentials
                 if deadline.expired or not still():
                     raise CoordinatorRequestFailed(action_for_error(request.API, error), error) from error
                 await self._client.pause(min(backoff.next(), deadline.remaining))

@@ -76,7 +76,7 @@ class Transactions:
         all. `on_writable()` is called when more partitions may be written,
         `on_identity(producer_id, producer_epoch)` with a new producer id."""
         self.identity = TransactionalIdentity(self.may_write, on_identity)
-        self.ended: KafkaError | None = None  # why no more batches of the present transaction are sent
+        self.ended: KafkaError | None = None  # why no more batches of the current transaction are sent
         self._client = client
         self._config = config
         self._log = logger.bound(client_id=config.client_id, transactional_id=config.transactional_id)
@@ -158,7 +158,7 @@ class Transactions:
     async def initialize(self) -> None:
         """Obtain producer id and epoch; fence the previous instance, and abort its transaction.
 
-        Raises: KafkaError: the coordinator refuses, or does not answer in time.
+        Raises: KafkaError: the coordinator refuses, or does not respond in time.
         """
         self._fire(TransactionEvent.INITIALIZE)
         self._accumulator.close(TransactionStateError("records are accepted only after start()"))
@@ -226,7 +226,7 @@ class Transactions:
         self.check()
 
     def give_up(self, transaction: OpenTransaction, error: KafkaError) -> None:
-        """Have the transaction aborted for an error of the application's side."""
+        """Abort the transaction later, for an error of the application."""
         self._require(transaction)
         self._lose(error)
 

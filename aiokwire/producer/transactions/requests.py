@@ -56,7 +56,7 @@ def max_produce_version(transaction_v2: bool) -> int | None:
 
 
 def initialize(me: ProducerIdentity, timeout_ms: int) -> tuple[init_producer_id.InitProducerIdRequest, Chooser]:
-    """Request producer id and epoch; an id of -1 fences the transactional id's present owner."""
+    """Request producer id and epoch; an id of -1 fences the transactional id's current owner."""
     request = init_producer_id.InitProducerIdRequest(**me._asdict(), transaction_timeout_ms=timeout_ms)
 
     def version(versions: ApiVersions) -> int:

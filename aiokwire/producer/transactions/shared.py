@@ -66,7 +66,7 @@ class SharedTransactions:
     async def open(self) -> TransactionTicket:
         """Fence earlier producers of the transactional id, abort its transaction, get a new epoch.
 
-        Raises: KafkaError: the coordinator refuses, or does not answer in time.
+        Raises: KafkaError: the coordinator refuses, or does not respond in time.
         """
         try:
             await self._coordinator.obtain_identity(self._deadline("requesting a producer id"))
@@ -108,7 +108,7 @@ class SharedTransactions:
 
         InitProducerId does it: after EndTxn the first transaction protocol accepts late batches.
 
-        Raises: KafkaError: no answer; the coordinator aborts after the transaction timeout.
+        Raises: KafkaError: no response; the coordinator aborts after the transaction timeout.
         """
         self._adopt(ticket)
         try:

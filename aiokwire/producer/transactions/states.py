@@ -25,7 +25,7 @@ class TransactionEvent(enum.Enum):
     BEGIN = enum.auto()
     COMMIT = enum.auto()
     ABORT = enum.auto()
-    DONE = enum.auto()  # the coordinator has answered
+    DONE = enum.auto()  # the coordinator has responded
     ERROR = enum.auto()  # a part of the transaction is lost
     FAIL = enum.auto()  # fenced, not allowed, or the outcome is unknown
 
