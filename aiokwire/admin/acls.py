@@ -1,6 +1,6 @@
 """ACLs: who may do what with which resource. Values and messages for `Admin`.
 
-Brokers with an authorizer evaluate them (KIP-11, KIP-290 prefixes); others refuse the requests with
+Brokers with an authorizer evaluate them (KIP-11, KIP-290 prefixes); others reject the requests with
 SECURITY_DISABLED.
 """
 

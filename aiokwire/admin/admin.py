@@ -300,7 +300,7 @@ class Admin(Owner):
     ) -> None:
         """Commit offsets for a group that has no members; creates the group if it does not exist.
 
-        Raises: InvalidRequestError: it has members; BrokerError: a partition is refused;
+        Raises: InvalidRequestError: it has members; BrokerError: a broker refuses a partition;
         RequestTimedOut.
         """
         deadline = self._begin(timeout, f"altering the offsets of group {group_id!r}")

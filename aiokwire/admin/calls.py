@@ -1,4 +1,4 @@
-"""Functions of all areas of the admin client: requests, repetition for several items, arguments."""
+"""Functions shared by all areas of the admin client: requests, calls per item, arguments."""
 
 from __future__ import annotations
 

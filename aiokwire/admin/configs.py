@@ -1,7 +1,7 @@
 """Settings of topics, brokers and other resources: values, requests and responses.
 
 Requests alter single settings (KIP-339). Brokers before 2.3 can only replace all settings of a
-resource; for them `Admin.alter_configs` writes the present settings back with the changes.
+resource; for them `Admin.alter_configs` writes the current settings back with the changes.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ async def _mutate(
     read: Callable[[ResponseT], Results[str, T]],
     deadline: Deadline,
 ) -> Results[str, T]:
-    """Request changes of topics; send those that a quota refuses again in time (KIP-599)."""
+    """Request changes of topics; retry those that a quota rejects in time (KIP-599)."""
     succeeded: dict[str, T] = {}
     errors: dict[str, BrokerError] = {}
     backoff, throttle, left = client.new_backoff(), 0.0, names

@@ -1,7 +1,7 @@
 """Users with SCRAM credentials (KIP-554). Values and messages for `Admin`.
 
-The password is salted and hashed here: a broker receives and stores neither it nor anything from
-which a client could log in.
+The password is salted and hashed here: a broker neither receives nor stores it, or anything else
+that would allow a login.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aiokwire.security import Secret, derive_salted_password, random_bytes
 
 DEFAULT_ITERATIONS: Final = 4096
 MIN_ITERATIONS: Final = 4096
-MAX_ITERATIONS: Final = 16384  # that brokers take
+MAX_ITERATIONS: Final = 16384  # the most that brokers accept
 _SALT: Final = 24  # bytes
 
 

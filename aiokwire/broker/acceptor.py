@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS: Final = 10.0
-MOST_HANDSHAKES: Final = 256  # at the same time; one more aborts the oldest one
+MOST_HANDSHAKES: Final = 256  # concurrent; one more aborts the oldest
 ACCEPTS: Final = 16  # in one turn of the loop
-PAUSE: Final = 1.0  # seconds without accepting, after the system refused (too many open files)
+PAUSE: Final = 1.0  # seconds without accepting, after an error of the system (too many open files)
 _EXPLAINED: Final = {
     "HTTP_REQUEST": "the client sent an HTTP request",
     "WRONG_VERSION_NUMBER": "the client does not use TLS: it needs security_protocol=SSL or SASL_SSL",

@@ -32,7 +32,7 @@ class FoundTopic(NamedTuple):
 
     name: str
     ids: Mapping[int, bytes]
-    is_foreign: bool = True  # False: this broker was killed while it created the topic, which has no records
+    is_foreign: bool = True  # False: this broker was killed while it created the topic; there are no records
 
 
 class AdoptedTopic(NamedTuple):
@@ -89,7 +89,7 @@ def _adopt(found: FoundTopic, known: KafkaTopic | None) -> AdoptedTopic:
 
 
 def _sound(topic: str, configs: Mapping[str, str]) -> dict[str, str]:
-    """Return those of a topic's configs that this broker has and can parse; warn of others."""
+    """Return the topic's configs that this broker has and can parse; warn about others."""
     sound = {}
     for name, value in configs.items():
         key = topic_keys().get(name)
@@ -131,7 +131,7 @@ def _uses_broker_retention(topic: AdoptedTopic) -> bool:
 
 
 def is_broker_hold_over(configs: Mapping[str, str], operator: Collection[str]) -> bool:
-    """Return whether the operator has set a default retention since."""
+    """Return whether the operator has since set a default retention."""
     return configs.get(_HELD_BROKER_CONFIG) != "-1" or not _RETENTION_TIMES.isdisjoint(operator)
 
 

@@ -36,8 +36,8 @@ MATCHED: Final = (
 MAX_CLIENTS: Final = 10_000  # remembered, also their connections
 MAX_VALUES: Final = 200_000  # of all clients
 IDLE_SECONDS: Final = 60.0  # at least, after which a client is forgotten
-EXPANSION: Final = 4  # how much more than `telemetry.max.bytes` a push may be once it is decompressed
-RESERVED: Final = ("kafka", "messaging")  # names that begin so are those of the broker itself
+EXPANSION: Final = 4  # the factor of `telemetry.max.bytes` that a push may decompress to
+RESERVED: Final = ("kafka", "messaging")  # prefixes of the broker's own names
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -62,14 +62,14 @@ class Subscription(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class ClientInstance:
-    """One client: what it is, and the values that it has pushed."""
+    """One client: its properties, and the values that it has pushed."""
 
     id: bytes
     client: PushingClient
     subscription: Subscription
     version: int  # of the subscriptions that it was matched with
     values: dict[Key, Sample] = dataclasses.field(default_factory=dict)
-    received_ms: int = 0  # when the last push came, by the wall clock; 0: none
+    received_ms: int = 0  # when the last push arrived, by the wall clock; 0: none
     is_terminated: bool = False
     asked_at: float | None = None  # the loop's time
     pushed_at: float | None = None
@@ -86,14 +86,14 @@ class ClientInstance:
         self.seen_ms = now_ms
 
     def continues(self, before: ClientInstance) -> None:
-        """Take over the values that are still requested of what the client was before."""
+        """Take over the values of the client's previous instance that are still requested."""
         self.received_ms, self.is_terminated = before.received_ms, before.is_terminated
         requested = self.subscription.requested
         is_everything = EVERYTHING in requested
         self.values = {key: one for key, one in before.values.items() if is_everything or key[0].startswith(requested)}
 
     def asked(self, now: float) -> None:
-        """The client has asked for its subscription."""
+        """The client has requested its subscription."""
         self.asked_at, self.last_error = now, ErrorCode.NONE
 
     def pushed(self, now: float | None, code: ErrorCode, *, is_last: bool) -> None:
@@ -103,7 +103,7 @@ class ClientInstance:
         self.is_terminated = self.is_terminated or is_last
 
     def keep(self, values: dict[Key, Sample], now_ms: int) -> None:
-        """Keep these values, which came now."""
+        """Keep these values, received now."""
         self.values, self.received_ms = values, now_ms
 
     def samples(self) -> list[Sample]:
@@ -113,7 +113,7 @@ class ClientInstance:
 
     def is_due(self, now: float, *, push: bool) -> bool:
         """Return whether the interval since the last request has passed. The first push after the
-        subscription was requested may come at once."""
+        subscription was requested may arrive at once."""
         if push and self.asked_at is not None and (self.pushed_at is None or self.asked_at > self.pushed_at):
             return True
         last = max((one for one in (self.asked_at, self.pushed_at) if one is not None), default=None)
@@ -161,7 +161,7 @@ def is_matched(configs: Mapping[str, str], client: PushingClient, id_text: str) 
 def subscription_of(
     subscriptions: Iterable[Mapping[str, str]], client: PushingClient, instance_id: bytes
 ) -> Subscription:
-    """Return what is requested of a client by all subscriptions that select it."""
+    """Return the metrics that all subscriptions that select a client request of it."""
     id_text = uuid_text(instance_id)
     requested: set[str] = set()
     interval = default = int(client_metrics_keys()["interval.ms"].default or 0)
@@ -181,7 +181,7 @@ class ClientMetrics:
         self._configs = configs
         self._rng = rng
         self._version = 1
-        self._instances: dict[bytes, ClientInstance] = {}  # the one that was seen last comes last
+        self._instances: dict[bytes, ClientInstance] = {}  # in the order in which they were last seen
         self._held = 0  # values of all instances
         self._software: dict[int, tuple[str, str]] = {}  # by connection
 
@@ -239,7 +239,7 @@ class ClientMetrics:
     def check_request(self, instance: ClientInstance, now: float) -> None:
         """Check that a client may ask for its subscription now.
 
-        Raises: BrokerError: it asks too often.
+        Raises: BrokerError: its requests are too frequent.
         """
         retried = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if not instance.is_due(now, push=False) and instance.last_error not in retried:
@@ -252,7 +252,7 @@ class ClientMetrics:
     def check_push(self, instance: ClientInstance, request: PushTelemetryRequest, now: float) -> None:
         """Check a push before its metrics are read.
 
-        Raises: BrokerError: it is refused.
+        Raises: BrokerError: the push is rejected.
         """
         is_early = instance.is_terminated or (not instance.is_due(now, push=True) and not request.terminating)
         code = self._fault_of(instance, request, is_early=is_early)
@@ -278,7 +278,7 @@ class ClientMetrics:
         return otlp.decode(data)
 
     def store(self, instance: ClientInstance, pushed: Iterable[otlp.Pushed], now_ms: int) -> None:
-        """Keep the values of a client; what was counted since the push before is added up."""
+        """Keep the values of a client; counts since its last push are added up."""
         fresh: dict[Key, Sample] = {}
         for sample, is_delta in pushed:
             if not sample.metric.name.startswith(RESERVED):
@@ -286,7 +286,7 @@ class ClientMetrics:
                 before = fresh.get(key) or instance.values.get(key)
                 fresh[key] = _sum(before, sample) if is_delta and before is not None else sample
         kept = {**instance.values, **fresh}
-        if len(kept) > otlp.MAX_POINTS:  # labels that come and go: the last push is what counts
+        if len(kept) > otlp.MAX_POINTS:  # labels that change: only the last push counts
             kept = fresh
         if self._instances.get(instance.id) is instance:
             self._held += len(kept) - len(instance.values)
@@ -316,7 +316,7 @@ def is_idle(instance: ClientInstance, now_ms: int) -> bool:
 
 
 def _sum(before: Sample, now: Sample) -> Sample:
-    """Return a counter or histogram with what was counted since."""
+    """Return a counter or histogram with the counts since then."""
     if isinstance(before.value, Distribution) and isinstance(now.value, Distribution):
         if before.value.bounds != now.value.bounds:
             return now

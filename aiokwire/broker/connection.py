@@ -2,7 +2,7 @@
 
 Kafka mutes a channel while it handles a request, so that responses leave in the requests' order.
 Here a request that waits (long poll, flush) keeps the next ones queued, and the socket is read only
-to the end of the next frame. Others are answered within the read event, without a task; a
+to the end of the next frame. Others get their response within the read event, without a task; a
 connection that exceeds its share waits for its turn (`turns`). Each has one driver task, to wait.
 
     socket -> FrameReader -> queue -> dispatch -> handler --response--> socket
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 HEADER = 8  # bytes of the shortest request: API, version, correlation id
 JOIN_BELOW = 1 << 16  # bytes; copying fewer is faster than a scatter write
-# Requests that wait for other clients, not for the broker's own work: cancelled once their client is gone.
+# Requests that wait for other clients, not for the broker's own work: cancelled when their client disconnects.
 LONG_POLLS = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 REQUEST_LIMIT = "socket.request.max.bytes"
 LOGIN_LIMIT = "sasl.server.max.receive.size"  # before the login
@@ -86,12 +86,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._writable = True
         self._reading = True
         self._closed = False  # by the broker: the queue is dropped
-        self._gone = False  # the client is: the queue is still handled, because acks=0 expects no response
+        self._gone = False  # the client has left: the queue is still handled, because acks=0 expects no response
         # The request that the driver waits for; until it is done no other is handled.
         self._waiting: tuple[Call, Awaitable[Answer]] | None = None
         self._usage: Usage | None = None  # of the request being handled, while there are quotas
         self._muted = False  # the wait is the pause of a throttled connection
-        self._scope: anyio.CancelScope | None = None  # around a long poll: cancelled once the client is gone
+        self._scope: anyio.CancelScope | None = None  # around a long poll: cancelled when the client disconnects
         self._wake = anyio.Event()
         self._clock = clock_of(self._loop)
         self.last_used = self._opened = self._clock()
@@ -255,7 +255,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._state.request_memory.give_back(free)
 
     def _handle(self, frame: bytearray) -> int:
-        """Answer a request or leave it to the driver; return the number of bytes encoded."""
+        """Handle a request or leave it to the driver; return the number of bytes encoded."""
         self.last_used = self._clock()
         answered = 0
         if self._quotas.enabled:
@@ -342,7 +342,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return encode_throttled(call, response, throttle_ms) or chunks
 
     async def drive(self) -> None:
-        """Wait for requests that cannot be answered at once. Runs in the server's task group."""
+        """Wait for requests without an immediate response. Runs in the server's task group."""
         try:
             while True:
                 if self._waiting is not None:

@@ -124,7 +124,7 @@ TELEMETRY_APIS = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELE
 
 
 class CloseConnection(KafkaError):
-    """The connection must be closed instead of answered; the message gives the reason."""
+    """The connection must be closed without a response; the message gives the reason."""
 
 
 class AnswerAndClose(CloseConnection):

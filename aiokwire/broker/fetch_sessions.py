@@ -83,7 +83,7 @@ class FetchSession:
                 self.rows.pop((forgotten.topic, forgotten.topic_id, index), None)
 
     def served(self, row: FetchRow) -> None:
-        """Put a partition that was served behind the others: none starves under the size limit."""
+        """Move a served partition behind the others: none starves under the size limit."""
         if self.rows.pop(row.key, None) is not None:
             self.rows[row.key] = row
 

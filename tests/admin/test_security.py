@@ -161,7 +161,7 @@ async def test_a_filter_that_the_broker_refuses_raises(admin: Admin) -> None:
 
 
 @pytest.mark.parametrize("parts", [{}, {"user": "a", "ip": "b"}, {"user": ""}, {"user": QuotaName.ANY}])
-def test_an_entity_without_a_sense_is_refused_here(parts: dict[str, Any]) -> None:
+def test_a_meaningless_entity_is_rejected_by_the_client(parts: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
         ClientQuotaEntity(**parts)
 

@@ -201,7 +201,7 @@ def _read(storage: MemoryStorage) -> dict[str, dict[str, str]]:
     return {name: topic.configs for name, topic in metadata.topics.items()}
 
 
-def test_a_later_record_wins_and_a_null_takes_a_config_back() -> None:
+def test_a_later_record_wins_and_a_null_removes_a_config() -> None:
     storage = MemoryStorage()
     records = [
         kafka.topic("a", A),

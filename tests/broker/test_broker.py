@@ -213,7 +213,7 @@ async def test_acknowledged_records_survive_a_killed_broker(tmp_path: Path) -> N
         await client.close()
 
 
-async def test_flush_messages_makes_each_answer_wait_for_the_disk(tmp_path: Path) -> None:
+async def test_flush_messages_makes_each_response_wait_for_the_disk(tmp_path: Path) -> None:
     async with Broker(tmp_path, topics={"t": 1}, log_flush_interval_messages=1) as broker:
         client = await RawClient.connect(broker)
         log = broker.state.topics.require("t").partitions[0].log
@@ -278,7 +278,7 @@ async def test_the_same_seed_gives_the_same_ids() -> None:
     assert len(seen) == 1
 
 
-async def test_a_broker_answers_while_another_connection_waits_in_a_long_poll(broker: Broker) -> None:
+async def test_a_broker_responds_while_another_connection_waits_in_a_long_poll(broker: Broker) -> None:
     waiting, other = await RawClient.connect(broker), await RawClient.connect(broker)
     waiting.send(fetch_request("t", max_wait_ms=60_000), 12)
     await produce_one(other, "t", batch([b"a"]))

@@ -21,7 +21,7 @@ from aiokwire.protocol.messages import api_versions, fetch, list_offsets, metada
 from tests.broker.raw import PATIENCE, RawClient, batch, fetch_request, produce_one, produce_request, values_of
 
 
-async def test_answers_leave_in_the_order_of_the_requests(broker: Broker, client: RawClient) -> None:
+async def test_responses_leave_in_the_order_of_the_requests(broker: Broker, client: RawClient) -> None:
     client.send(fetch_request("t", max_wait_ms=200), 12)
     client.send(metadata.MetadataRequest(topics=[]), 9)
     client.send(api_versions.ApiVersionsRequest(), 0)
@@ -33,7 +33,7 @@ async def test_answers_leave_in_the_order_of_the_requests(broker: Broker, client
     assert waited >= 0.15, "the long poll was not cut short by what came behind it"
 
 
-async def test_many_small_requests_in_one_segment_are_all_answered(client: RawClient) -> None:
+async def test_many_small_requests_in_one_segment_all_get_responses(client: RawClient) -> None:
     request = list_offsets.ListOffsetsRequest(
         replica_id=-1,
         topics=[
@@ -49,7 +49,7 @@ async def test_many_small_requests_in_one_segment_are_all_answered(client: RawCl
         assert answer.topics[0].partitions[0].offset == 0
 
 
-async def test_a_request_that_comes_byte_by_byte_is_answered(client: RawClient) -> None:
+async def test_a_request_that_arrives_byte_by_byte_gets_a_response(client: RawClient) -> None:
     frame = b"".join(encode_request(api_versions.ApiVersionsRequest(), 0, 1, "slow"))
     for at in range(len(frame)):
         client.writer.write(frame[at : at + 1])
@@ -199,7 +199,7 @@ async def test_a_fault_in_the_broker_closes_one_connection_and_is_logged(
         await other.close()
 
 
-async def test_acks_zero_is_not_answered_and_its_refusal_closes(
+async def test_acks_zero_gets_no_response_and_its_error_closes_the_connection(
     client: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.send(produce_request("t", batch([b"a"]), acks=0), 9)

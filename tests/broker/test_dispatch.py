@@ -44,7 +44,7 @@ def test_every_handler_module_is_in_the_table() -> None:
     assert modules == {api.module for api in APIS.values()}
 
 
-def test_messages_and_handlers_load_when_first_asked_for() -> None:
+def test_messages_and_handlers_load_at_their_first_use() -> None:
     script = (
         "import sys, aiokwire.broker\n"
         "early = [m for m in sys.modules if m.startswith('aiokwire.broker.handlers.')]\n"

@@ -70,7 +70,7 @@ async def _check_next_request(state: BrokerState, frame: bytearray) -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_malformed_requests_are_answered_or_refused(state: BrokerState, data: st.DataObject) -> None:
+def test_malformed_requests_get_a_response_or_close_the_connection(state: BrokerState, data: st.DataObject) -> None:
     api = data.draw(st.sampled_from(sorted(APIS.values())))
     version = data.draw(st.integers(api.served_from, api.last))
     frame = _sample(api, version)
@@ -82,7 +82,7 @@ def test_malformed_requests_are_answered_or_refused(state: BrokerState, data: st
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(frame=st.binary(min_size=HEADER, max_size=200))
-def test_random_bytes_are_answered_or_refused(state: BrokerState, frame: bytes) -> None:
+def test_random_bytes_get_a_response_or_close_the_connection(state: BrokerState, frame: bytes) -> None:
     asyncio.run(_check_next_request(state, bytearray(frame)))
 
 
@@ -125,7 +125,7 @@ def test_a_request_of_ten_thousand_partitions_is_served(state: BrokerState) -> N
     assert call.api == ApiKey.FETCH
 
 
-async def test_an_error_that_repeats_long_names_is_answered_with_a_part_of_them(client: RawClient) -> None:
+async def test_an_error_that_repeats_long_names_is_shortened(client: RawClient) -> None:
     names = [alter_client_quotas.EntityData(entity_type=letter * 30_000, entity_name="t") for letter in "ab"]
     request = alter_client_quotas.AlterClientQuotasRequest(
         entries=[alter_client_quotas.AlterClientQuotasRequestEntryData(entity=names)]

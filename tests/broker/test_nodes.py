@@ -245,7 +245,7 @@ async def test_keys_have_coordinators_that_move(trio: Broker) -> None:
     await client.close()
 
 
-async def test_other_nodes_answer_not_coordinator(trio: Broker) -> None:
+async def test_other_nodes_respond_with_not_coordinator(trio: Broker) -> None:
     trio.faults.move_coordinator("tx", 2)
     codes = []
     for node in trio.nodes:

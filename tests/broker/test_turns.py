@@ -39,7 +39,7 @@ def _frames(count: int, first: int = 1) -> bytes:
     return b"".join(b"".join(encode_request(request, 1, number, None)) for number in range(first, first + count))
 
 
-async def test_a_client_is_answered_while_others_have_hundreds_of_requests_waiting() -> None:
+async def test_a_client_gets_responses_while_others_have_hundreds_of_requests_waiting() -> None:
     async with (
         Broker(topics={f"t{number}": 8 for number in range(8)}, journal=10_000) as broker,
         _connected(broker, 6) as (victim, *flooding),
@@ -56,7 +56,7 @@ async def test_a_client_is_answered_while_others_have_hundreds_of_requests_waiti
                 await client.receive(metadata.MetadataResponse, 1, number)
 
 
-async def test_a_client_is_answered_between_the_requests_of_one_that_never_stops_sending(broker: Broker) -> None:
+async def test_a_client_gets_responses_between_the_requests_of_one_that_never_stops_sending(broker: Broker) -> None:
     async with _connected(broker, 2) as (victim, flooding):
 
         async def flood() -> None:
@@ -105,7 +105,7 @@ class _TurnCounter:
             self._handle.cancel()
 
 
-async def test_a_client_is_answered_while_forty_others_pipeline_less_than_a_share_each() -> None:
+async def test_a_client_gets_responses_while_forty_others_pipeline_less_than_a_share_each() -> None:
     pipelined = SHARE_REQUESTS // 2
     async with (
         Broker(topics={"t": 1}, journal=10_000) as broker,
@@ -138,7 +138,7 @@ async def test_all_connections_together_get_two_shares_of_a_turn_of_the_loop_at_
         assert turns.most <= 2 * SHARE_REQUESTS + len(flooding)
 
 
-async def test_no_answers_are_written_to_a_client_that_aborted_with_hundreds_of_requests_pipelined(
+async def test_no_responses_are_written_to_a_client_that_aborted_with_hundreds_of_requests_pipelined(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with Broker(topics={"t": 1}, journal=10_000) as broker, _connected(broker, 2) as (client, reader):

@@ -45,7 +45,7 @@ def test_the_reader_that_fell_behind_first_is_dropped_when_all_together_hold_too
     assert unread.size == 3 * MIB
 
 
-def test_a_single_reader_is_never_dropped_for_its_answer() -> None:
+def test_a_single_reader_is_never_dropped_for_its_response() -> None:
     unread = UnreadAnswers(MIB)
     reader = _Reader(50 * MIB)
     unread.add(reader)

@@ -146,7 +146,7 @@ async def test_a_missing_client_certificate_is_explained(lines: Lines, context: 
     assert "set ssl_keystore_location, or ssl_certfile and ssl_keyfile" in printed[-1]
 
 
-async def test_a_port_that_never_answers_is_named(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_port_that_never_responds_is_named(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probing, "STEP_SECONDS", 0.1)
 
     async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

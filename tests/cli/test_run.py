@@ -96,7 +96,7 @@ def test_a_mistake_has_the_status_of_a_usage_error(folder: Path, run: Run) -> No
     assert (wrong.exit_code, "concurrency" in wrong.stderr) == (2, True)
 
 
-def test_a_cluster_that_does_not_answer_is_an_error_in_one_line(folder: Path, run: Run) -> None:
+def test_a_cluster_that_does_not_respond_is_an_error_in_one_line(folder: Path, run: Run) -> None:
     failed = run("run", "service_a", "-b", "127.0.0.1:1", "--set", "bootstrap.timeout.ms=100")
     assert failed.exit_code == 1
     assert failed.stderr.count("error: ") == 1

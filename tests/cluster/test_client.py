@@ -204,7 +204,7 @@ async def test_a_start_retries_and_logs_it_once_at_first(clusters: Clusters, cap
     assert "Connection refused" in line
 
 
-async def test_a_start_gives_up_with_what_was_tried_and_for_how_long(free_port: int) -> None:
+async def test_the_error_of_a_start_names_its_attempts_and_their_duration(free_port: int) -> None:
     client = Client(
         ClientConfig(**{**FAST, "bootstrap_servers": f"127.0.0.1:{free_port}", "bootstrap_timeout_ms": 300})
     )
@@ -393,7 +393,7 @@ async def test_a_lost_connection_is_retried(clusters: Clusters) -> None:
         assert (await client.request(ASK, timeout=10)).controller_id == 1
 
 
-async def test_another_node_is_asked_when_any_can_answer(clusters: Clusters) -> None:
+async def test_another_node_is_asked_when_any_can_respond(clusters: Clusters) -> None:
     async with (
         clusters(3) as cluster,
         client_of(cluster, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000) as client,
@@ -567,7 +567,7 @@ async def test_a_throttle_longer_than_the_call_is_named_when_the_call_ends(clust
                 await client.request(ASK, timeout=0.05)
 
 
-async def test_any_node_is_asked_beside_a_silent_one(clusters: Clusters) -> None:
+async def test_another_node_is_asked_while_one_does_not_respond(clusters: Clusters) -> None:
     async with clusters(2) as cluster, client_of(cluster, bootstrap_servers=cluster.bootstrap[0]) as client:
         cluster.nodes[0].silent = {ApiKey.METADATA}
         with anyio.fail_after(8):

@@ -60,7 +60,7 @@ async def test_equal_lookups_share_one_request_and_the_result_is_cached(clusters
         assert await find_all(client, "g") == [1]
 
 
-async def test_different_keys_are_asked_for_together_and_kinds_apart(clusters: Clusters) -> None:
+async def test_different_keys_are_requested_together_and_kinds_separately(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         await find_all(client, "a", "b", "c")
         await find_all(client, "a", kind=TRANSACTION)

@@ -74,7 +74,7 @@ async def test_a_waiting_fetch_does_not_delay_other_requests() -> None:
                 group.cancel_scope.cancel()
 
 
-async def test_aborted_records_are_left_out_when_committed_ones_are_asked_for() -> None:
+async def test_aborted_records_are_left_out_when_committed_ones_are_requested() -> None:
     async with Broker(topics={"t": 1}) as broker:
         async with Producer(broker.bootstrap_servers, transactional_id="x") as producer:
             with contextlib.suppress(ZeroDivisionError):

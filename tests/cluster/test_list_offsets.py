@@ -59,7 +59,7 @@ def test_a_broker_too_old_for_a_lookup_is_not_asked(time: int, first: int) -> No
     assert list_offsets_request({T0: time}, version=first).topics
 
 
-def test_answers_are_sorted_by_what_they_mean() -> None:
+def test_responses_are_sorted_by_their_meaning() -> None:
     response = answer(
         (T0, {"offset": 7, "timestamp": 9, "leader_epoch": 2}),
         (T1, {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}),
@@ -72,7 +72,7 @@ def test_answers_are_sorted_by_what_they_mean() -> None:
     assert "node 1" in str(answers.refused[U0])
 
 
-def test_the_oldest_form_of_an_answer_is_read() -> None:
+def test_the_oldest_form_of_a_response_is_read() -> None:
     answers = read_list_offsets(answer((T0, {"old_style_offsets": [42]})), {T0: LATEST}, "node 1")
     assert answers.found[T0].offset == 42
 
@@ -83,7 +83,7 @@ def test_a_missing_partition_is_asked_again_and_an_unrequested_one_is_ignored() 
     assert list(answers.again) == [T0]
 
 
-def test_a_server_error_is_asked_again_as_by_a_fetch() -> None:
+def test_a_server_error_is_retried_as_by_a_fetch() -> None:
     """Java's client retries UNKNOWN_SERVER_ERROR.
 
     Kafka answers it while it rolls a log or loads tiered metadata.

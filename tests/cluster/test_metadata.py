@@ -148,7 +148,7 @@ async def test_without_a_response_the_timeout_names_the_last_error(clusters: Clu
             await client.metadata.update(0.05)
 
 
-async def test_auto_creation_is_asked_for_only_when_allowed(clusters: Clusters) -> None:
+async def test_auto_creation_is_requested_only_when_allowed(clusters: Clusters) -> None:
     for allowed in (False, True):
         async with clusters() as cluster:
             cluster.topic("t", [1])
@@ -293,7 +293,7 @@ async def test_the_leader_hints_of_one_response_are_one_snapshot(clusters: Clust
             assert [partition.leader for partition in after.topics["t"].partitions] == [2] * 1000 + [1] * 2000
 
 
-async def test_a_partition_without_a_leader_is_looked_at_again(clusters: Clusters) -> None:
+async def test_a_partition_without_a_leader_is_checked_again(clusters: Clusters) -> None:
     async with clusters() as cluster:
         cluster.topic("t", [-1], epochs=[5])
         async with client_of(cluster) as client:
@@ -305,7 +305,7 @@ async def test_a_partition_without_a_leader_is_looked_at_again(clusters: Cluster
             assert client.cluster.leader(TP) == 1
 
 
-async def test_an_answer_without_brokers_changes_nothing(clusters: Clusters) -> None:
+async def test_a_response_without_brokers_changes_nothing(clusters: Clusters) -> None:
     """A broker that is starting returns no brokers; the last snapshot is kept."""
     async with clusters() as cluster, client_of(cluster) as client:
         cluster.nodes[0].handlers[ApiKey.METADATA] = lambda header, request: metadata.MetadataResponse()

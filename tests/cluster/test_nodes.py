@@ -186,7 +186,7 @@ async def test_an_idle_connection_is_closed_and_reopened_on_demand(clusters: Clu
         assert (await client.request(ASK)).controller_id == 1
 
 
-async def test_a_connection_that_waits_for_an_answer_is_not_idle(clusters: Clusters) -> None:
+async def test_a_connection_that_waits_for_a_response_is_not_idle(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster, connections_max_idle_ms=50) as client:
         idle = await client.connection(1, "fetch")
         busy = await client.connection(1, "fetch-1")

@@ -69,7 +69,7 @@ def test_an_empty_cluster_knows_nothing() -> None:
     assert cluster.topic_name(ID_1) is None
 
 
-def test_an_answer_becomes_a_snapshot() -> None:
+def test_a_response_becomes_a_snapshot() -> None:
     cluster = after(answer(topic([1, 2, -1], [5, 6, 7])))
     assert cluster.brokers[2] == Broker(2, "h2", 9002)
     assert str(cluster.brokers[2].address) == "h2:9002"
@@ -150,7 +150,7 @@ def test_unwanted_topics_are_left_out() -> None:
     assert set(merge(cluster, answer(topic([1])), wanted=None, now=0).topics) == {"t"}, "all were asked for"
 
 
-def test_partitions_that_an_answer_leaves_out_stay_what_they_were() -> None:
+def test_partitions_that_a_response_leaves_out_stay_unchanged() -> None:
     partial = topic([1, 2, 3], [6, 6, 6])
     del partial.partitions[1]
     cluster = after(answer(topic([1, 1, 1], [5, 5, 5])), answer(partial))
@@ -209,7 +209,7 @@ def test_a_large_response_is_merged_in_slices() -> None:
     assert merging.is_changed
 
 
-def test_topics_that_were_not_asked_for_count_too() -> None:
+def test_unrequested_topics_count_too() -> None:
     merging = Merge(Cluster(), many(SLICE), wanted=("t7",), now=1)
     assert not merging.advance()
     assert merging.finish().topics.keys() <= {"t7"}

@@ -22,7 +22,7 @@ def batch(base: int, count: int, magic: int = 2) -> bytearray:
     return bytearray(builder.seal(base_offset=base, leader_epoch=0) if magic == 2 else builder.seal(base_offset=base))
 
 
-def test_the_next_sound_batch_marks_the_end_of_the_corrupt_one() -> None:
+def test_the_next_valid_batch_marks_the_end_of_the_corrupt_one() -> None:
     bad = batch(10, 3)
     bad[26] ^= 0x40  # the last offset in its header
     assert offset_behind(bytes(bad + batch(13, 2)), 10) == 13

@@ -135,7 +135,7 @@ async def test_an_error_ends_a_loop_and_a_new_loop_resumes(make_peer: MakePeer) 
 
 
 @pytest.mark.parametrize("way", ["getmany", "getarrow"])
-async def test_corruption_raises_with_its_offset_after_the_sound_records_before_it(
+async def test_corruption_raises_with_its_offset_after_the_valid_records_before_it(
     make_peer: MakePeer, way: str
 ) -> None:
     async with make_peer() as peer:

@@ -234,7 +234,7 @@ async def test_a_port_that_requires_a_login_is_the_likely_cause_of_a_hang_up(ser
         await connection.wait_closed()
 
 
-async def test_a_hang_up_after_an_answer_has_no_hint_of_a_login(serve: Serve) -> None:
+async def test_a_hang_up_after_a_response_has_no_hint_of_a_login(serve: Serve) -> None:
     async def script(talk: Any) -> None:
         await talk.shake_hands()
         header, _ = await talk.read()
@@ -366,7 +366,7 @@ async def test_sessions_are_renewed_again_and_again(serve: Serve) -> None:
         assert connection.ready
 
 
-async def test_requests_in_flight_are_answered_before_a_renewal(serve: Serve) -> None:
+async def test_requests_in_flight_complete_before_a_renewal(serve: Serve) -> None:
     """A long poll holds the login back; the broker begins it although the session has ended."""
     release = anyio.Event()
 
@@ -409,7 +409,7 @@ async def test_a_loop_that_was_blocked_sends_nothing_in_a_session_that_has_ended
     assert peer.order[:3] == ["SaslHandshakeRequest", "SaslAuthenticateRequest", "MetadataRequest"]
 
 
-async def test_much_that_is_held_makes_writers_wait(serve: Serve) -> None:
+async def test_many_held_requests_make_writers_wait(serve: Serve) -> None:
     peer = Renewing()
     config = ConnectionConfig(write_high_water=10_000)
     async with serve(peer) as address, secured(address, config=config) as connection:

@@ -42,7 +42,7 @@ async def failures(futures: list[asyncio.Future[Any]]) -> list[BaseException]:
     return [error for future in futures if (error := future.exception()) is not None]
 
 
-async def test_requests_are_pipelined_and_answered_in_order(serve: Serve) -> None:
+async def test_requests_are_pipelined_and_get_responses_in_order(serve: Serve) -> None:
     async with serve(echo) as address:
         connection = Connection(address, node_id=1, client_id="test")
         assert repr(connection) == f"<Connection node 1 at {address} NEW, 0 in flight>"
@@ -110,7 +110,7 @@ async def test_dying_in_the_middle_of_a_frame_fails_each_pipelined_request_once(
         await connection.wait_closed()
 
 
-async def test_an_answer_out_of_order_closes_the_connection(serve: Serve) -> None:
+async def test_a_response_out_of_order_closes_the_connection(serve: Serve) -> None:
     async def script(talk: Any) -> None:
         await talk.shake_hands()
         await talk.read()
@@ -146,7 +146,7 @@ async def test_an_unrequested_response_closes_the_connection(serve: Serve) -> No
         assert isinstance(connection.error, ProtocolViolation)
 
 
-async def test_an_oversized_answer_is_refused_before_it_is_read(serve: Serve) -> None:
+async def test_an_oversized_response_is_rejected_before_it_is_read(serve: Serve) -> None:
     async def script(talk: Any) -> None:
         await talk.shake_hands()
         await talk.read()
@@ -161,7 +161,7 @@ async def test_an_oversized_answer_is_refused_before_it_is_read(serve: Serve) ->
         await connection.wait_closed()
 
 
-async def test_an_answer_that_cannot_be_read_fails_its_request_alone(serve: Serve) -> None:
+async def test_an_unreadable_response_fails_only_its_request(serve: Serve) -> None:
     async def script(talk: Any) -> None:
         await talk.shake_hands()
         header, _ = await talk.read()
@@ -268,7 +268,7 @@ async def test_closing_while_it_connects_ends_the_attempt(serve: Serve) -> None:
         assert connection.state is ConnectionState.CLOSED
 
 
-async def test_a_request_without_an_answer_is_done_at_once(serve: Serve) -> None:
+async def test_a_request_without_a_response_is_done_at_once(serve: Serve) -> None:
     seen: list[int] = []
     done = anyio.Event()
 
@@ -350,7 +350,7 @@ async def test_a_full_transport_holds_writers_back_until_it_has_room(serve: Serv
         await connection.wait_closed()
 
 
-async def test_a_peer_that_takes_no_bytes_is_noticed(serve: Serve) -> None:
+async def test_a_peer_that_reads_no_bytes_is_detected(serve: Serve) -> None:
     over = anyio.Event()
 
     async def script(talk: Any) -> None:

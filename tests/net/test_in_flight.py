@@ -25,7 +25,7 @@ def entry(queue: InFlightQueue, loop: asyncio.AbstractEventLoop, deadline: float
     return made
 
 
-def test_answers_are_taken_in_the_order_of_the_requests(loop: asyncio.AbstractEventLoop) -> None:
+def test_responses_are_matched_in_the_order_of_the_requests(loop: asyncio.AbstractEventLoop) -> None:
     queue = InFlightQueue()
     first, second = entry(queue, loop), entry(queue, loop)
     assert queue.take(first.correlation_id) is first
@@ -33,7 +33,7 @@ def test_answers_are_taken_in_the_order_of_the_requests(loop: asyncio.AbstractEv
     assert len(queue) == 0
 
 
-def test_an_answer_out_of_order_is_a_violation_that_names_both(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_response_out_of_order_is_a_violation_that_names_both(loop: asyncio.AbstractEventLoop) -> None:
     queue = InFlightQueue()
     entry(queue, loop)
     second = entry(queue, loop)
@@ -41,7 +41,7 @@ def test_an_answer_out_of_order_is_a_violation_that_names_both(loop: asyncio.Abs
         queue.take(second.correlation_id)
 
 
-def test_an_answer_to_nothing_is_a_violation() -> None:
+def test_a_response_without_a_request_is_a_violation() -> None:
     with pytest.raises(ProtocolViolation, match="no request is waiting for one"):
         InFlightQueue().take(7)
 

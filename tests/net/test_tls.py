@@ -93,7 +93,7 @@ async def refused(address: Address, **options: Any) -> KafkaError:
 # --- the handshake ----------------------------------------------------------------------------------------------------
 
 
-async def test_requests_and_answers_are_encrypted(serve: Serve, trusted: ssl.SSLContext) -> None:
+async def test_requests_and_responses_are_encrypted(serve: Serve, trusted: ssl.SSLContext) -> None:
     async with serve(echo, tls=trusted) as address:
         connection = Connection(address, security=security_of())
         await connection.connect()
@@ -416,7 +416,7 @@ async def test_a_buffer_is_not_reused_while_the_transport_holds_it(serve: Serve,
     assert [set(body) for body in received] == [{number + 1} for number in range(8)]
 
 
-async def test_what_a_slow_peer_does_not_take_waits_unencrypted(serve: Serve, trusted: ssl.SSLContext) -> None:
+async def test_data_for_a_slow_peer_waits_unencrypted(serve: Serve, trusted: ssl.SSLContext) -> None:
     """Encrypted it would be a copy, as large as all requests in flight."""
     over = anyio.Event()
 
@@ -479,7 +479,7 @@ def count_records(stream: bytes | bytearray) -> int:
     return count
 
 
-async def test_a_large_answer_is_read_into_a_buffer_of_its_size(serve: Serve, trusted: ssl.SSLContext) -> None:
+async def test_a_large_response_is_read_into_a_buffer_of_its_size(serve: Serve, trusted: ssl.SSLContext) -> None:
     size = 5_000_000
 
     async def script(talk: Any) -> None:
@@ -552,7 +552,7 @@ async def test_a_peer_that_takes_no_bytes_does_not_hold_a_closed_connection_open
         over.set()
 
 
-async def test_a_peer_that_takes_no_bytes_is_noticed(serve: Serve, trusted: ssl.SSLContext) -> None:
+async def test_a_peer_that_reads_no_bytes_is_detected(serve: Serve, trusted: ssl.SSLContext) -> None:
     over = anyio.Event()
 
     async def script(talk: Any) -> None:

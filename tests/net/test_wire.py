@@ -67,7 +67,7 @@ async def test_a_wire_fails_once(serve: Serve) -> None:
         assert wire.error is first
 
 
-async def test_half_an_answer_is_freed_when_its_connection_is_lost(serve: Serve) -> None:
+async def test_half_a_response_is_freed_when_its_connection_is_lost(serve: Serve) -> None:
     size = 30 << 20
     hang_up = anyio.Event()
 

@@ -182,7 +182,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("columns", "message"), BAD)
-async def test_a_bad_row_refuses_its_batch_before_any_row_is_accepted(columns: dict[str, Any], message: str) -> None:
+async def test_a_bad_row_fails_its_batch_before_any_row_is_accepted(columns: dict[str, Any], message: str) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers) as producer:
         with pytest.raises(InvalidArgument, match=message):
             await producer.send_arrow("t", [values(b"before"), pa.record_batch({"value": [b"a", b"b"], **columns})])

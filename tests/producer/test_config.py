@@ -26,7 +26,7 @@ def test_acks_are_accepted_in_all_spellings_of_kafka(given: Any, acks: Acks) -> 
     assert ProducerConfig(acks=given).acknowledgements is acks
 
 
-def test_less_than_all_acks_turn_idempotence_off_unless_it_was_asked_for() -> None:
+def test_less_than_all_acks_turn_idempotence_off_unless_it_was_requested() -> None:
     assert not ProducerConfig(acks=1).wants_idempotence
     with pytest.raises(ConfigurationError, match="enable_idempotence"):
         ProducerConfig(acks=1, enable_idempotence=True)

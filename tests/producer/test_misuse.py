@@ -107,7 +107,7 @@ async def test_another_loop_in_another_thread_is_refused(producer: Bytes, call: 
     assert "another event loop" in message
 
 
-def test_another_loop_one_after_the_other_is_refused() -> None:
+def test_a_later_loop_is_rejected() -> None:
     """Tests of web frameworks do this: a loop per request, one producer for all."""
     producer: Bytes = Producer("127.0.0.1:1")
 

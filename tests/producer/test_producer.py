@@ -97,7 +97,7 @@ async def test_records_for_a_topic_not_seen_before_are_accepted_at_once(broker: 
         assert metadata.partition == delivery.partition == (await producer.send("t", b"b", b"key")).partition
 
 
-async def test_a_lone_send_does_not_wait_out_the_linger(broker: Broker) -> None:
+async def test_a_single_send_does_not_wait_out_the_linger(broker: Broker) -> None:
     async with Producer(broker.bootstrap_servers, linger_ms=60_000) as producer:
         with anyio.fail_after(5):
             await producer.send("t", b"a")
@@ -268,7 +268,7 @@ async def test_one_deadline_covers_all_attempts_and_its_error_names_the_last(qui
             assert (await producer.send("t", b"b")).offset == 0
 
 
-async def test_a_request_without_an_answer_ends_at_the_deadline(quick: Quick) -> None:
+async def test_a_request_without_a_response_ends_at_the_deadline(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         cluster.node.on_request = never_answer
         async with Producer(cluster.bootstrap_servers, **quick, delivery_timeout_ms=200) as producer:
@@ -499,7 +499,7 @@ async def test_use_after_a_fork_is_refused(broker: Broker) -> None:
         assert os.waitstatus_to_exitcode(status) == 0
 
 
-async def test_no_address_that_answers_fails_the_start() -> None:
+async def test_a_start_without_a_responding_address_fails() -> None:
     producer = Producer("127.0.0.1:1", bootstrap_timeout_ms=0)
     with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1:1"):
         await producer.start()

@@ -128,7 +128,7 @@ async def test_submit_can_be_gathered_and_waited_for(quick: Quick) -> None:
         assert [(await each).offset for each in (*deliveries, delivery)] == list(range(11))
 
 
-async def test_a_cancelled_wait_gives_its_place_up_and_a_dropped_one_does_not(quick: Quick) -> None:
+async def test_a_cancelled_wait_gives_up_its_place_and_a_dropped_one_does_not(quick: Quick) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
         await producer.partitions_for("t")
         gate = Gate(cluster)

@@ -576,7 +576,7 @@ async def test_a_commit_with_an_unknown_result_is_reported_as_failed(quick: Quic
             producer.submit_nowait("t", b"b")
 
 
-async def test_a_coordinator_that_never_answers_does_not_hold_the_commit_forever(quick: Quick) -> None:
+async def test_a_coordinator_that_never_responds_does_not_hold_the_commit_forever(quick: Quick) -> None:
     async with transactional(True, transaction_timeout_ms=200, **quick) as (cluster, producer):
         cluster.coordinator.silent = {END}
         with anyio.fail_after(5), pytest.raises(TransactionFailed, match="not known"):

@@ -34,7 +34,7 @@ def test_kafka_python_writes_the_same_bytes(version: int) -> None:
     assert PeerSubscription(topics=["a", "b"], user_data=b"x").encode(version=version) == ours
 
 
-def test_bytes_that_are_no_such_message_are_a_violation() -> None:
+def test_bytes_of_another_kind_are_a_violation() -> None:
     for content in (b"", b"\0", b"\xff\xff", b"\0\0\0\0", encode_embedded(ConsumerProtocolAssignment(), 0) + b"x"):
         with pytest.raises(ProtocolViolation):
             decode_embedded(content, ConsumerProtocolAssignment)

@@ -50,7 +50,7 @@ def test_the_response_to_api_versions_never_has_tags_in_its_header() -> None:
     assert decode_response(beat, heartbeat.HeartbeatResponse, 4).error_code == 5
 
 
-def test_an_old_broker_answers_a_newer_api_versions_in_version_0() -> None:
+def test_an_old_broker_responds_to_a_newer_api_versions_in_version_0() -> None:
     old = api_versions.ApiVersionsResponse(error_code=35, api_keys=[api_versions.ApiVersion(api_key=18, max_version=2)])
     assert decode_response(frame(encode_response(old, 0, 9)), api_versions.ApiVersionsResponse, 4) == old
 

@@ -159,7 +159,7 @@ def test_a_corrupt_batch_adds_no_row() -> None:
         assert as_rows(columns_to_arrow(columns)) == [wanted(record) for record in expected]
 
 
-def test_columns_that_were_handed_out_take_no_more() -> None:
+def test_columns_that_were_returned_accept_no_more_records() -> None:
     batch = batch_of(reference.plain_batch(ROWS))
     columns = batch.columns()
     buffers = columns.buffers()

@@ -166,7 +166,7 @@ def test_rows_come_out_as_they_were_written(case: Case, skipped: int) -> None:
 
 
 @given(cases(), st.data())
-def test_corrupt_rows_are_refused_or_are_what_fastavro_makes_of_them(case: Case, data: st.DataObject) -> None:
+def test_corrupt_rows_are_rejected_or_decoded_as_by_fastavro(case: Case, data: st.DataObject) -> None:
     written: list[bytes] = []
     for row in case.rows:
         good = b"" if row is None else datum(case.schema, row)
@@ -291,7 +291,7 @@ def test_offsets_outside_of_the_data_are_empty_values() -> None:
     assert found.refused == [0, 1, 2, 3]
 
 
-def test_fields_that_cannot_be_are_refused() -> None:
+def test_impossible_fields_are_rejected() -> None:
     with pytest.raises(KeyError):
         AvroPlan([AvroField("map")])
     with pytest.raises(ValueError, match="negative"):

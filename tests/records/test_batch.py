@@ -109,7 +109,7 @@ def test_a_cut_batch_at_the_end_is_left_out() -> None:
     assert read_batches(None, "t", 3) == []
 
 
-def test_sound_batches_before_a_corrupt_one_are_handed_out() -> None:
+def test_valid_batches_before_a_corrupt_one_are_returned() -> None:
     good, bad = reference.plain_batch(ROWS), bytearray(reference.plain_batch(ROWS, base_offset=10))
     bad[-1] ^= 1
     assert [batch.next_offset for batch in read_batches(good + bad, "t", 3)] == [10]

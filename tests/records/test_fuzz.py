@@ -177,7 +177,7 @@ def test_any_cut_gives_records_or_a_corrupt_record(data: bytes, more: st.DataObj
 
 @settings(max_examples=300)
 @given(st.lists(st.one_of(HOSTILE, st.binary(max_size=12)), min_size=1, max_size=12), CODECS, st.integers(-3, 1 << 31))
-def test_hostile_payloads_under_a_sound_header(parts: list[bytes], codec: Compression, count: int) -> None:
+def test_hostile_payloads_under_a_valid_header(parts: list[bytes], codec: Compression, count: int) -> None:
     payload = compress(codec, b"".join(parts))
     data = bytearray(reference.batch(payload, [Row(1, 5, None, None)], attributes=int(codec), base_offset=9))
     struct.pack_into(">I", data, 57, count & 0xFFFFFFFF)

@@ -103,7 +103,7 @@ def test_a_cut_message_at_the_end_is_left_out() -> None:
         assert read_all(last[:size]) == []
 
 
-def test_sound_messages_before_a_corrupt_one_are_handed_out() -> None:
+def test_valid_messages_before_a_corrupt_one_are_returned() -> None:
     data = bytearray(reference.message_set(1, ROWS, 50))
     one = len(data) // 6
     data[4 * one - 1] ^= 1

@@ -66,7 +66,7 @@ def sealed(data: bytearray) -> bytes:
 
 
 @given(rows(gaps=True), TIMESTAMPS, TIMESTAMPS, st.booleans(), st.booleans())
-def test_a_batch_is_taken_when_its_records_are_sound(
+def test_a_batch_is_accepted_when_its_records_are_valid(
     records: list[Row], earliest: int, latest: int, needs_keys: bool, has_own_time: bool
 ) -> None:
     data = reference.plain_batch(records, base_offset=70)
@@ -124,7 +124,7 @@ def test_a_batch_with_a_corrupt_record_is_rejected(records: list[Row], draw: st.
     assert (batch is not None) == (is_sound and newest == scanned.max_timestamp <= 1 << 62)
 
 
-def test_a_batch_is_not_taken_for_its_header_alone() -> None:
+def test_a_batch_is_not_accepted_for_its_header_alone() -> None:
     good = reference.plain_batch([Row(0, 5, b"k", b"v"), Row(1, 6, b"k", b"v")])
     assert taken(good) is not None
     assert taken(good + b"\0") is None

@@ -101,7 +101,7 @@ async def test_a_wrong_secret_is_final_and_names_the_providers_reason(provider: 
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-async def test_a_failing_endpoint_is_asked_again(provider: IdentityProvider, status: int) -> None:
+async def test_a_failing_endpoint_is_retried(provider: IdentityProvider, status: int) -> None:
     provider.answers = [Answer(status, b"busy")] * 2
     await TokenEndpoint(options(provider.url + "/token")).token()
     assert provider.count["/token"] == 3

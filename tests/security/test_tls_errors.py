@@ -286,7 +286,7 @@ async def test_a_peer_that_closes_during_the_handshake_is_reported_and_may_pass(
     assert text.startswith("the peer closed the connection during the TLS handshake: the port may expect plaintext")
 
 
-async def test_a_peer_that_does_not_answer_is_reported_and_may_pass(files: Files) -> None:
+async def test_a_peer_that_does_not_respond_is_reported_as_transient(files: Files) -> None:
     async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()

@@ -207,7 +207,7 @@ async def test_too_many_metrics_are_reduced_to_the_standard_ones(broker: Broker)
         assert all(name.startswith("org.apache.kafka.") for name in names_of(found))
 
 
-async def test_a_broker_without_a_receiver_is_asked_nothing() -> None:
+async def test_a_broker_without_a_receiver_receives_no_request() -> None:
     async with Broker(topics={"orders": 1}, journal=1000) as plain:
         async with aiokwire.Producer(plain.bootstrap_servers) as producer:
             await producer.send("orders", b"paid")

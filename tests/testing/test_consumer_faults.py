@@ -65,7 +65,7 @@ async def test_a_partition_without_a_leader_is_read_when_it_has_one(kafka_broker
 
 
 @pytest.mark.parametrize("fault", ["close", "close_after", "drop", "delay"])
-async def test_a_fetch_that_is_lost_is_asked_again(kafka_broker: Broker, quick: Quick, fault: str) -> None:
+async def test_a_lost_fetch_is_sent_again(kafka_broker: Broker, quick: Quick, fault: str) -> None:
     await fill(kafka_broker, numbers(100))
     found = kafka_broker.faults.on(ApiKey.FETCH, nth=2, times=2)
     if fault == "delay":
@@ -116,7 +116,7 @@ async def test_a_refusal_is_raised_and_names_the_partition(kafka_broker: Broker,
             await read(reader, 1)
 
 
-async def test_offsets_are_looked_up_again_when_the_answer_is_lost(kafka_broker: Broker, quick: Quick) -> None:
+async def test_offsets_are_looked_up_again_when_the_response_is_lost(kafka_broker: Broker, quick: Quick) -> None:
     await fill(kafka_broker, numbers(3))
     kafka_broker.faults.on(ApiKey.LIST_OFFSETS).close()
     kafka_broker.faults.on(ApiKey.LIST_OFFSETS).error(ErrorCode.NOT_LEADER_OR_FOLLOWER)

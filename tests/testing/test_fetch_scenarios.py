@@ -128,9 +128,7 @@ async def test_6_a_broker_that_is_silent_in_the_handshake_holds_up_nothing_else(
         assert await read(reader, 1) == [b"0"]
 
 
-async def test_8_pipelined_look_ups_whose_connection_dies_are_each_answered_once(
-    kafka_broker: Broker, quick: Quick
-) -> None:
+async def test_8_pipelined_lookups_whose_connection_dies_each_complete_once(kafka_broker: Broker, quick: Quick) -> None:
     await fill(kafka_broker, numbers(5))
     async with reader_of(kafka_broker, quick, "one") as reader:
         assert await read(reader, 5) == numbers(5)

@@ -120,7 +120,7 @@ async def test_an_error_of_one_partition_does_not_touch_the_others(kafka_broker:
 
 
 @pytest.mark.parametrize("fault", ["close_after", "close", "drop", "drop handled", "late", "late answer"])
-async def test_20_a_request_whose_answer_is_lost_is_written_once(
+async def test_20_a_request_whose_response_is_lost_is_written_once(
     kafka_broker: Broker, quick: Quick, fault: str
 ) -> None:
     found = kafka_broker.faults.on(ApiKey.PRODUCE, nth=3, times=2)
@@ -162,9 +162,7 @@ async def test_20_a_duplicate_sequence_is_a_success(kafka_broker: Broker, quick:
     assert delivered.offset == -1, "the broker did not return the offset"
 
 
-async def test_an_answer_that_comes_after_the_delivery_deadline_changes_nothing(
-    kafka_broker: Broker, quick: Quick
-) -> None:
+async def test_a_response_after_the_delivery_deadline_changes_nothing(kafka_broker: Broker, quick: Quick) -> None:
     held = kafka_broker.faults.on(ApiKey.PRODUCE).hold(handled=True)
     async with writer(kafka_broker, quick, request_timeout_ms=5000, delivery_timeout_ms=300) as producer:
         delivery = producer.submit_nowait("one", b"a")
@@ -337,7 +335,7 @@ async def test_a_start_goes_by_a_node_that_hangs_up(kafka_broker: Broker, quick:
     assert kafka_broker.journal.requests(api_versions.ApiVersionsRequest, node=2)
 
 
-async def test_a_producer_id_is_asked_for_until_there_is_one(kafka_broker: Broker, quick: Quick) -> None:
+async def test_a_producer_id_is_requested_until_there_is_one(kafka_broker: Broker, quick: Quick) -> None:
     kafka_broker.faults.on(ApiKey.INIT_PRODUCER_ID, times=2).error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     kafka_broker.faults.on(ApiKey.INIT_PRODUCER_ID).close()
     async with writer(kafka_broker, quick) as producer:

@@ -97,7 +97,7 @@ async def test_a_session_that_the_broker_rejects_is_restarted_at_once(
         assert await read(reader, 1) == [b"b"]
 
 
-async def test_a_broker_that_refuses_every_session_is_not_asked_without_pause(
+async def test_a_broker_that_refuses_every_session_is_asked_again_only_after_a_pause(
     kafka_broker: Broker, quick: Quick
 ) -> None:
     kafka_broker.faults.on(ApiKey.FETCH, times=None).respond(
@@ -120,7 +120,7 @@ async def test_the_broker_may_have_no_room_for_sessions(quick: Quick) -> None:
 
 
 @pytest.mark.parametrize("fault", ["close", "close_after", "drop"])
-async def test_after_a_lost_request_or_answer_all_is_named_in_a_new_session(
+async def test_a_new_session_names_everything_after_a_lost_request_or_response(
     kafka_broker: Broker, quick: Quick, fault: str
 ) -> None:
     async with reader_of(kafka_broker, quick, "t", request_timeout_ms=150) as reader:

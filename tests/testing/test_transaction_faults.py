@@ -132,7 +132,7 @@ async def test_30_concurrent_transactions_passes(kafka_broker: Broker, quick: Qu
 @pytest.mark.parametrize(
     "api", [ApiKey.INIT_PRODUCER_ID, ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN], ids=lambda api: api.name
 )
-async def test_20_a_lost_request_or_answer_of_a_transaction_leaves_it_whole(
+async def test_20_a_lost_request_or_response_of_a_transaction_leaves_it_whole(
     kafka_broker: Broker, quick: Quick, api: ApiKey, fault: str
 ) -> None:
     """Scenario 20, in a transaction: asked again, each step has its effect once."""

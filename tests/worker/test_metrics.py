@@ -13,7 +13,7 @@ from tests.metric_values import value_of
 from tests.worker.workers import Handled, fill, new_worker, until, until_committed
 
 
-async def test_attempts_are_timed_by_handler_and_error_and_counted_by_what_followed(kafka_broker: Broker) -> None:
+async def test_attempts_are_timed_by_handler_and_error_and_counted_by_outcome(kafka_broker: Broker) -> None:
     await fill(kafka_broker, "a:1", "a:2", "b:3", "c:4")
     handled = Handled()
     handled.fail("1", ValueError("first"))

@@ -66,7 +66,7 @@ def test_foreign_metadata_is_ignored(metadata: str) -> None:
 
 
 @given(st.text(alphabet="ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", max_size=200))
-def test_corrupt_metadata_is_either_ignored_or_yields_sound_ranges(text: str) -> None:
+def test_corrupt_metadata_is_either_ignored_or_yields_valid_ranges(text: str) -> None:
     found = decode_ranges(100, PREFIX + text)
     assert all(each.start < each.end and each.start >= 100 for each in found)
     assert all(a.end < b.start for a, b in itertools.pairwise(found))

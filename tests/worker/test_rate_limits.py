@@ -79,7 +79,7 @@ def test_handlers_with_one_limit_share_it() -> None:
     simulate(main)
 
 
-def test_attempts_count_and_other_handlers_are_not_held_up() -> None:
+def test_attempts_count_and_other_handlers_are_not_delayed() -> None:
     async def main(broker: Broker) -> None:
         await broker.create_topic("u", 1)
         limited, free = Timed(lambda _, attempt: attempt == 1), Timed()

@@ -66,24 +66,24 @@ class ClassicMember:
         self.assignment = assignment
 
     def wait_join(self, reply: Reply[Joined] | None) -> None:
-        """Wait in JoinGroup, or no longer."""
+        """Set the JoinGroup that the member waits in, or None."""
         self.joining = reply
 
     def end_first_join(self) -> None:
         self.is_new = False
 
     def wait_sync(self, reply: Reply[Synced]) -> None:
-        """Wait in SyncGroup."""
+        """Set the SyncGroup that the member waits in."""
         self.syncing = reply
 
     def answer_join(self, answer: Joined) -> None:
-        """Answer the member's JoinGroup, if it waits in one."""
+        """Respond to the member's JoinGroup, if it waits in one."""
         reply, self.joining = self.joining, None
         if reply is not None:
             reply.give(answer)
 
     def answer_sync(self, answer: Synced) -> None:
-        """Answer the member's SyncGroup, if it waits in one."""
+        """Respond to the member's SyncGroup, if it waits in one."""
         reply, self.syncing = self.syncing, None
         if reply is not None:
             reply.give(answer)
@@ -156,7 +156,7 @@ class ClassicGroup:
         self.grew = False
 
     def begin_generation(self) -> None:
-        """Start the next generation with the present members."""
+        """Start the next generation with the current members."""
         self.initial_ms = None
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
@@ -241,7 +241,7 @@ class ClassicGroup:
         return set.intersection(*every) if every else set()
 
     def select_protocol(self) -> str:
-        """Return the protocol that most members prefer, of those that all of them support."""
+        """Return the protocol that most members prefer, among those that all support."""
         candidates = self._candidates()
         votes: dict[str, int] = {}
         for member in self.members.values():

@@ -1,7 +1,7 @@
 """The classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup and deadlines change a group.
 
-    join -> PreparingRebalance, until all members joined or the rebalance timeout is over
-         -> every member is answered, the leader with all subscriptions -> CompletingRebalance
+    join -> PreparingRebalance, until all members joined or the rebalance timeout ends
+         -> every member gets a response, the leader all subscriptions -> CompletingRebalance
     sync of the leader -> logged -> every member receives its assignment -> Stable
 
 Follows Java's GroupMetadataManager, KIP-62, KIP-345 (static), KIP-394 (member ids first), KIP-814.

@@ -14,7 +14,7 @@ from aiokwire.broker.groups.states import ConsumerState, ReconciliationState
 
 JOINING = 0  # the epoch of a member that joins or rejoins
 LEAVING = -1  # the epoch of a member that leaves
-LEAVING_FOR_A_WHILE = -2  # the epoch of a static member that will come back
+LEAVING_FOR_A_WHILE = -2  # the epoch of a static member that will return
 NO_TIMEOUT = -1
 
 

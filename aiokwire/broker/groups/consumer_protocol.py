@@ -153,7 +153,7 @@ class ConsumerProtocol:
         if known is None:
             return None, updated(ConsumerMember(member_id, heartbeat.client), heartbeat)
         if owner != member_id:
-            draft.replace(owner, member_id)  # a static member comes back: its assignment was kept
+            draft.replace(owner, member_id)  # a static member returns: its assignment was kept
             known = dataclasses.replace(known, member_id=member_id, epoch=JOINING, previous_epoch=JOINING)
         elif known.epoch == LEAVING_FOR_A_WHILE:
             known = dataclasses.replace(known, epoch=JOINING, previous_epoch=JOINING)
@@ -181,7 +181,7 @@ class ConsumerProtocol:
         return members
 
     def _resolve_patterns(self, draft: _Draft, members: Iterable[ConsumerMember]) -> None:
-        """Find the topics of every pattern that was not matched with the present topics."""
+        """Find the topics of every pattern that was not matched with the current topics."""
         group, topics = draft.group, self._context.topics
         known = group.regexes if group.seen_topics == topics.version else {}
         budget = Budget()

@@ -1,7 +1,8 @@
 """The state of a partition's idempotent and transactional producers.
 
-A retried batch is recognised among the last five of its producer, a gap in the sequence is refused,
-an old epoch is fenced; the first offset of each open transaction bounds the last stable offset.
+A retried batch is recognized among the last five of its producer, a gap in the sequence is
+rejected, an old epoch is fenced; the first offset of each open transaction bounds the last stable
+offset.
 Saved as `<offset>.snapshot`, which, as in Kafka, has only the last batch of each producer.
 """
 

@@ -38,7 +38,7 @@ async def end_of(broker: Broker, partition: int = 0) -> int:
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
-async def test_an_error_is_answered_once_and_nothing_is_written(broker: Broker, client: RawClient) -> None:
+async def test_an_error_is_returned_once_and_nothing_is_written(broker: Broker, client: RawClient) -> None:
     rule = broker.faults.on(produce.ProduceRequest).error(NOT_LEADER)
     assert (await produce_one(client, "t", batch([b"a"]))).error_code == NOT_LEADER
     assert await end_of(broker) == 0
@@ -231,7 +231,7 @@ async def test_a_delay_holds_up_its_connection_and_no_other(broker: Broker, clie
     await other.close()
 
 
-async def test_a_delayed_answer_is_one_to_a_request_that_was_handled(broker: Broker, client: RawClient) -> None:
+async def test_a_delayed_response_belongs_to_a_handled_request(broker: Broker, client: RawClient) -> None:
     rule = broker.faults.on(ApiKey.PRODUCE).delay(0.05, handled=True)
     client.send(produce_request("t", batch([b"a"])), 9)
     await rule.hit()
@@ -263,7 +263,7 @@ async def test_a_request_closes_its_connection_before_or_after_it_is_handled(bro
         await client.close()
 
 
-async def test_a_response_of_the_tests_own_making_is_sent(broker: Broker, client: RawClient) -> None:
+async def test_a_response_made_by_the_test_is_sent(broker: Broker, client: RawClient) -> None:
     broker.faults.on(ApiKey.METADATA).respond(metadata.MetadataResponse(cluster_id="made up"))
     assert (await client.ask(metadata.MetadataRequest(topics=[]), 9)).cluster_id == "made up"
     broker.faults.on(metadata.MetadataRequest).respond(
@@ -285,7 +285,7 @@ async def test_a_held_request_waits_for_its_release(broker: Broker, client: RawC
     assert await end_of(broker) == 1
 
 
-async def test_a_held_answer_is_one_to_a_request_that_was_handled(broker: Broker, client: RawClient) -> None:
+async def test_a_held_response_belongs_to_a_handled_request(broker: Broker, client: RawClient) -> None:
     held = broker.faults.on(ApiKey.PRODUCE).hold(handled=True)
     client.send(produce_request("t", batch([b"a"])), 9)
     await held.arrived()
@@ -294,7 +294,7 @@ async def test_a_held_answer_is_one_to_a_request_that_was_handled(broker: Broker
     await client.receive(produce.ProduceResponse, 9)
 
 
-async def test_waiting_for_what_does_not_come_ends(broker: Broker) -> None:
+async def test_waiting_for_a_request_that_does_not_arrive_ends(broker: Broker) -> None:
     with pytest.raises(TimeoutError, match="Hold on FETCH, 0 hit"):
         await broker.faults.on(ApiKey.FETCH).hold().arrived(timeout=0.01)
 

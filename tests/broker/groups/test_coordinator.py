@@ -133,7 +133,7 @@ async def cluster() -> AsyncIterator[Broker]:
         yield running
 
 
-async def test_only_the_coordinator_answers(cluster: Broker) -> None:
+async def test_only_the_coordinator_responds(cluster: Broker) -> None:
     asked = await RawClient.connect(cluster, 2)
     answer = await asked.ask(find_coordinator.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
     assert answer.coordinators[0].node_id == 1

@@ -121,7 +121,7 @@ async def test_a_fetch_waits_until_there_are_enough_bytes(broker: Broker, client
     await producer.close()
 
 
-async def test_a_fetch_that_gets_too_little_is_answered_after_its_wait(client: RawClient) -> None:
+async def test_a_fetch_that_finds_too_little_gets_its_response_after_the_wait(client: RawClient) -> None:
     await produce_one(client, "t", batch([b"a"]))
     started = anyio.current_time()
     data = await _fetch_one(client, fetch_request("t", max_wait_ms=150, min_bytes=1 << 20))
@@ -196,7 +196,7 @@ async def _open_session(client: RawClient, version: int = 12) -> fetch.FetchResp
     return await client.ask(request, version)
 
 
-async def test_a_session_answers_with_what_changed(client: RawClient) -> None:
+async def test_a_session_returns_only_changes(client: RawClient) -> None:
     opened = await _open_session(client)
     assert opened.session_id > 0
     assert [one.partition_index for one in opened.responses[0].partitions] == [0, 1]
@@ -231,7 +231,7 @@ async def test_a_session_answers_with_what_changed(client: RawClient) -> None:
     assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-async def test_a_session_waits_for_what_it_knows(broker: Broker, client: RawClient) -> None:
+async def test_a_session_waits_for_data_of_its_partitions(broker: Broker, client: RawClient) -> None:
     opened = await _open_session(client)
     producer = await RawClient.connect(broker)
     client.send(

@@ -117,7 +117,7 @@ async def test_the_versions_are_those_of_the_table(client: RawClient, version: i
         assert lowest["kraft.version"] == (0 if version >= 4 else 1)
 
 
-async def test_an_unknown_version_is_answered_in_version_0(client: RawClient) -> None:
+async def test_the_response_to_an_unknown_version_has_version_0(client: RawClient) -> None:
     frame = bytearray(b"".join(encode_request(api_versions.ApiVersionsRequest(), 0, 7, "raw")))
     frame[6:8] = (99).to_bytes(2, "big")
     client.writer.write(frame)

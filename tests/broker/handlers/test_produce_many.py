@@ -95,7 +95,7 @@ async def test_large_requests_of_several_clients_have_one_slice_of_each_turn_tog
             await client.close()
 
 
-async def test_others_are_answered_between_the_slices_of_a_large_request() -> None:
+async def test_others_get_responses_between_the_slices_of_a_large_request() -> None:
     async with Broker(topics={"t": COUNT}, journal=1000) as broker:
         large, other = await RawClient.connect(broker), await RawClient.connect(broker)
         large.send(_request("t"), 9)

@@ -199,7 +199,7 @@ async def test_brokers_add_and_verify_several_transactions_at_once(client: RawCl
 
 
 @BOTH
-async def test_an_end_whose_answer_was_lost_is_asked_for_again(client: RawClient, newer: bool) -> None:
+async def test_an_end_whose_response_was_lost_is_requested_again(client: RawClient, newer: bool) -> None:
     producer = RawProducer(client, newer=newer)
     await producer.init()
     await producer.send("t", b"a")
@@ -360,7 +360,7 @@ async def test_without_room_on_the_disk_the_coordinator_is_not_available_and_not
         await client.close()
 
 
-async def test_a_flush_that_the_configs_ask_for_comes_before_the_answer() -> None:
+async def test_a_flush_that_the_configs_require_precedes_the_response() -> None:
     storage = MemoryStorage()
     async with Broker(
         storage=storage, topics={"t": 1}, log_flush_interval_messages=1, transaction_state_log_num_partitions=1

@@ -301,7 +301,7 @@ def test_a_marker_without_a_transaction_changes_nothing(open_log: OpenLog, make_
 # --- idempotence ------------------------------------------------------------------------------------------------------
 
 
-def test_a_retried_batch_is_answered_as_the_first_time(open_log: OpenLog, make_batch: MakeBatch) -> None:
+def test_a_retried_batch_gets_the_response_of_the_first_attempt(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log()
     log.append(make_batch(5), now_ms=NOW)
     first = log.append(make_batch(3, producer_id=7, epoch=0, sequence=0), now_ms=NOW)

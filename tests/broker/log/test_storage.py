@@ -105,7 +105,7 @@ def test_a_file_system_without_locks_is_a_storage_error(tmp_path: Path, monkeypa
     assert (len(os.listdir("/proc/self/fd")) if before else 0) == before
 
 
-def test_a_full_disk_takes_what_fits_and_the_partial_append_is_cut_off() -> None:
+def test_a_full_disk_takes_what_fits_and_the_partial_append_is_truncated() -> None:
     storage = MemoryStorage(capacity=10)
     file = storage.open("a.log")
     append_exactly(file, b"12345678", 0)

@@ -491,7 +491,7 @@ def codes(value: object) -> set[int]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{type(case.request).API.name.lower()}-v{case.version}")
-async def test_each_rule_refuses_and_suffices(state: BrokerState, case: Case) -> None:
+async def test_each_rule_denies_and_suffices(state: BrokerState, case: Case) -> None:
     assert state.authorizer is not None
     for acl, code in case.needed:
         assert codes(await ask(state, case.request, case.version)) & REFUSALS == {code}

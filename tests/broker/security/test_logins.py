@@ -215,7 +215,7 @@ async def test_a_second_re_authentication_within_a_second_is_refused_and_the_ses
     assert (await produce_one(stranger, "t", batch([b"a"]))).error_code == 0
 
 
-async def test_the_first_version_of_an_answer_has_no_session_lifetime(secured: Broker) -> None:
+async def test_the_first_version_of_a_response_has_no_session_lifetime(secured: Broker) -> None:
     client = await RawClient.connect(secured)
     assert (await log_in(client, sasl_client(), version=0)).session_lifetime_ms == 0
     await client.close()

@@ -69,7 +69,7 @@ async def refusal_of(broker: Broker) -> str:
     return str(caught.value)
 
 
-async def test_what_a_mechanism_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_part_of_a_mechanism_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "OAUTHBEARER needs sasl.oauthbearer.jwks.endpoint.url" in await refusal_of(new_broker("OAUTHBEARER"))
     url = {"sasl_oauthbearer_jwks_endpoint_url": "https://idp.example/jwks"}
     assert "sasl.oauthbearer.expected.issuer" in await refusal_of(new_broker("OAUTHBEARER", **url))

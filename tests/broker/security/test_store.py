@@ -128,7 +128,9 @@ LATER = [delete_acl, delete_user, remove_token, shorten_token]
 
 
 @pytest.mark.parametrize("change", CREATIONS)
-async def test_what_a_full_disk_refuses_is_not_in_force(state: BrokerState, disk: Disk, change: Change) -> None:
+async def test_a_change_that_a_full_disk_refuses_is_not_in_force(
+    state: BrokerState, disk: Disk, change: Change
+) -> None:
     before = in_force(state)
     disk.is_full(True)
     with pytest.raises(StorageError):
@@ -140,7 +142,9 @@ async def test_what_a_full_disk_refuses_is_not_in_force(state: BrokerState, disk
 
 
 @pytest.mark.parametrize("change", LATER)
-async def test_what_a_full_disk_does_not_remove_stays_in_force(state: BrokerState, disk: Disk, change: Change) -> None:
+async def test_existing_entries_stay_in_force_when_a_full_disk_refuses_a_change(
+    state: BrokerState, disk: Disk, change: Change
+) -> None:
     for create in CREATIONS:
         await create(state)
     before = in_force(state)

@@ -39,7 +39,7 @@ async def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fen
     assert await read(client, "t") == [b"again"]
 
 
-async def test_a_newer_producer_that_aborts_late_continues_with_the_epoch_of_the_answer(
+async def test_a_newer_producer_that_aborts_late_continues_with_the_epoch_of_the_response(
     broker: Broker, client: RawClient
 ) -> None:
     producer = RawProducer(client, newer=True)
@@ -82,7 +82,7 @@ async def test_the_transaction_timeout_continues_across_a_restart() -> None:
         assert open_transactions(broker) == {}
 
 
-async def test_the_chores_of_the_broker_abort_what_takes_too_long() -> None:
+async def test_periodic_tasks_of_the_broker_abort_overdue_transactions() -> None:
     async with Broker(topics={"t": 1}) as broker:
         client = await RawClient.connect(broker)
         producer = RawProducer(client)

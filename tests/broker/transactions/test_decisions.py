@@ -228,7 +228,7 @@ def test_an_older_clients_end_keeps_the_epoch_and_a_newer_ones_raises_it(commit:
         (S.ONGOING, True, FENCED),
     ],
 )
-def test_a_newer_client_that_missed_the_answer_asks_with_the_epoch_before(
+def test_a_newer_client_that_missed_the_response_uses_the_previous_epoch(
     state: TransactionState, commit: bool, code: ErrorCode
 ) -> None:
     assert end(transaction(state), Identity(ID, EPOCH - 1), commit=commit, version=2) == (code, None)

@@ -138,7 +138,7 @@ def test_commit_and_abort_markers_are_counted_separately() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_uncompressed_messages_of_old_formats_are_counted_alike_wherever_a_run_is_cut(magic: int) -> None:
+def test_uncompressed_messages_of_old_formats_are_counted_alike_wherever_a_run_is_split(magic: int) -> None:
     builder = BatchBuilder(magic, 1 << 16)
     for delta in (0, 1, 2, 5, 6):  # compacted: an old log only has the remaining messages
         builder.append_at(delta, 100 + delta, b"k", b"v" * delta)

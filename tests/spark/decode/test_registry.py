@@ -78,7 +78,7 @@ def test_missing_schemas_and_schemas_of_other_formats_are_unknown(registry: Regi
             HttpRegistry(registry.url).schema(number)
 
 
-def test_a_registry_that_does_not_answer_is_an_error(registry: RegistryServer) -> None:
+def test_a_registry_that_does_not_respond_is_an_error(registry: RegistryServer) -> None:
     registry.answers["/schemas/ids/1"] = 200, b"<html>"
     with pytest.raises(ConnectionFailed, match="does not respond"):
         HttpRegistry(registry.url).schema(1)
