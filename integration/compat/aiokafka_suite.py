@@ -3,6 +3,8 @@
     python -m integration.compat.aiokafka_suite embedded
     python -m integration.compat.aiokafka_suite 4.3.1 -- -k transaction
 
+The broker has listeners with and without TLS and SASL, and ACLs. The two tests of GSSAPI need a
+KDC: `python -m integration.kafka.secure_kerberos` installs one.
 The tests are those of the release in `sources.py`; only their conftest, which starts Docker, is
 replaced by `suite_plugin.py`.
 """
@@ -19,6 +21,7 @@ from typing import Final
 
 from integration.compat.environment import ROOT, python_with
 from integration.compat.sources import AIOKAFKA, copied, unpacked
+from integration.compat.suite_broker import SuiteEmbedded, SuiteKafka, described
 from integration.compat.suite_plugin import SERVER
 from integration.embedded import EmbeddedProcess
 from integration.kafka import KafkaServer, RealKafka
@@ -50,9 +53,12 @@ def run(broker: str, arguments: Sequence[str]) -> int:
     command += ["-c", os.devnull, "--rootdir", str(directory), "--timeout", "150", "-p", "no:cacheprovider"]
     chosen = [each for each in arguments if each.startswith("tests")] or ["tests"]
     command += [*chosen, *(each for each in arguments if not each.startswith("tests"))]
-    with closing(server_named(broker)) as server:
+    with closing(SuiteEmbedded() if broker == "embedded" else SuiteKafka(broker)) as server:
         server.start()
-        environment = os.environ | {SERVER: server.bootstrap_servers, "PYTHONPATH": str(ROOT)}
+        environment = os.environ | {SERVER: described(server.access), "PYTHONPATH": str(ROOT)}
+        if server.access.kerberos is not None:
+            environment["KRB5_CONFIG"] = str(server.access.kerberos_config)
+            environment["KRB5CCNAME"] = f"FILE:{server.access.kerberos.cache}"
         return subprocess.run(command, cwd=directory, env=environment, check=False).returncode
 
 

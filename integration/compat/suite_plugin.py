@@ -1,7 +1,8 @@
 """A plugin of pytest that runs aiokafka's own tests on `aiokwire.compat.aiokafka`, without Docker.
 
 It replaces the module `aiokafka` before the tests are imported, provides the fixtures of their
-conftest for the broker in `AIOKWIRE_SUITE_BROKER`, and marks the tests of `expected.toml`.
+conftest for the broker that `AIOKWIRE_SUITE_BROKER` describes, and marks the tests of
+`expected.toml`.
 Modules of aiokafka that have no equivalent are importable and empty: a test that uses one fails.
 """
 
@@ -12,6 +13,7 @@ import gc
 import importlib
 import importlib.abc
 import importlib.machinery
+import json
 import logging
 import os
 import sys
@@ -27,9 +29,10 @@ import pytest
 
 from aiokwire.compat.aiokafka import AIOKafkaConsumer
 from aiokwire.compat.aiokafka.replace import replace_aiokafka
+from integration.compat.suite_access import AclManager, KafkaConfig, KerberosUtils
 
 EXPECTED: Final = Path(__file__).with_name("expected.toml")
-SERVER: Final = "AIOKWIRE_SUITE_BROKER"  # host:port
+SERVER: Final = "AIOKWIRE_SUITE_BROKER"  # JSON of `suite_broker.described`
 VERSION: Final = "4.3.1"  # of the broker, also what the embedded one implements
 
 
@@ -106,11 +109,13 @@ class Server:
     """The broker under test, as aiokafka's fixtures describe it."""
 
     host: str
-    port: int
+    ports: dict[str, int]
+    ssl_folder: Path
+    kerberos: KerberosUtils
 
     @property
     def hosts(self) -> list[str]:
-        return [f"{self.host}:{self.port}"]
+        return [f"{self.host}:{self.ports['PLAINTEXT']}"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -142,8 +147,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kafka_server() -> Server:
-    host, port = os.environ[SERVER].rsplit(":", 1)
-    return Server(host, int(port))
+    found = json.loads(os.environ[SERVER])
+    kerberos = KerberosUtils(found["keytab"], found["cache"], found["lacks_kerberos"])
+    return Server("localhost", found["ports"], Path(found["ssl_folder"]), kerberos)
+
+
+@pytest.fixture(scope="session")
+def ssl_folder(kafka_server: Server) -> Path:
+    return kafka_server.ssl_folder
 
 
 @pytest.fixture(scope="class")
@@ -176,7 +187,13 @@ def setup_test_class_serverless(request: pytest.FixtureRequest, loop: asyncio.Ab
 def setup_test_class(request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop, kafka_server: Server) -> None:
     request.cls.loop = loop
     request.cls.kafka_host = kafka_server.host
-    request.cls.kafka_port = kafka_server.port
+    request.cls.kafka_port = kafka_server.ports["PLAINTEXT"]
+    request.cls.kafka_ssl_port = kafka_server.ports["SSL"]
+    request.cls.kafka_sasl_plain_port = kafka_server.ports["SASL_PLAINTEXT"]
+    request.cls.kafka_sasl_ssl_port = kafka_server.ports["SASL_SSL"]
     request.cls.hosts = kafka_server.hosts
     request.cls.kafka_version = VERSION
-    request.cls.ssl_folder = Path("tests/ssl_cert")
+    request.cls.ssl_folder = kafka_server.ssl_folder
+    request.cls.acl_manager = AclManager(kafka_server.hosts[0])
+    request.cls.kafka_config = KafkaConfig(kafka_server.hosts[0])
+    request.cls.kerberos_utils = kafka_server.kerberos
