@@ -252,7 +252,8 @@ async def test_nothing_is_sent_before_send_is_awaited(broker: Broker, producer: 
     await (await later)
     assert [record.value for record in await read(broker, 3)] == [b"first", b"second", b"third"]
     with pytest.warns(RuntimeWarning, match="never awaited"):
-        producer.send("orders", b"fourth")
+        _ = producer.send("orders", b"fourth")
+        del _
 
 
 async def test_send_works_from_another_thread(producer: AIOKafkaProducer) -> None:
