@@ -78,7 +78,7 @@ class Target:
             writer.close()
 
     async def _is_answered(self, reader: asyncio.StreamReader, rng: random.Random) -> bool:
-        """Return whether the connection is of further use."""
+        """Return whether the connection can be used again."""
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 return bool(await reader.read(1 << 18))
@@ -96,7 +96,7 @@ class Target:
 
 
 async def ping(waits: list[float], options: dict[str, Any]) -> None:
-    """Ask for metadata as another client, until cancelled; keep how long each answer took."""
+    """Request metadata as another client, until cancelled; keep how long each response took."""
     async with Admin(**options) as admin:
         while True:
             began = anyio.current_time()

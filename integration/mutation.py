@@ -51,7 +51,7 @@ class Mutator:
         )
 
     def frames(self, count: int, apis: tuple[ApiKey, ...] = ()) -> list[bytes]:
-        """Return sound frames of these APIs (default: all), without their size."""
+        """Return valid frames of these APIs (default: all), without their size."""
         served = [api for api in sorted(APIS.values()) if not apis or api.key in apis]
         frames: list[bytes] = []
         while len(frames) < count:
@@ -96,7 +96,7 @@ class Mutator:
         return frame[:at] + frame[at + self._rng.choice((1, 2, 4, 16)) :]
 
     def _readdressed(self, frame: bytearray) -> bytearray:
-        """Give the body to another version, sometimes to another API."""
+        """Send the body as another version, sometimes as another API."""
         api = APIS.get(int.from_bytes(frame[0:2], "big"))
         if api is None or self._rng.random() < 0.3:
             api = self._rng.choice(sorted(APIS.values()))

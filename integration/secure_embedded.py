@@ -66,7 +66,7 @@ class SecureEmbedded:
             raise ServerFailed(f"the secure embedded broker ended with status {process.wait(_STOP_SECONDS)}")
 
     async def reload_certificates(self) -> None:
-        """Let it use the present certificate and authorities for new connections."""
+        """Let it use the current certificate and authorities for new connections."""
         process = self._process
         assert process is not None
         assert process.stdin is not None

@@ -49,7 +49,7 @@ def page() -> str:
 
 
 def differing(options: list[Option], common: list[Option]) -> list[Option]:
-    """Return the options that a class adds or gives another default."""
+    """Return the options that a class adds or whose default it changes."""
     return [option for option in options if option not in common]
 
 

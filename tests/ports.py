@@ -26,7 +26,7 @@ class ReservedPort:
             self.release()
 
     def release(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._socket.close()
 
     def __enter__(self) -> Self:

@@ -14,7 +14,7 @@ from aiokwire.types import Headers
 
 
 class Named(Hooks):
-    """Writes down what it is called with."""
+    """Records the arguments of its calls."""
 
     def __init__(self, name: str, diary: list[str]) -> None:
         self.name = name

@@ -152,7 +152,7 @@ def test_on_a_simulated_loop_run_beside_uses_that_loop() -> None:
 
 
 async def test_cancelling_run_beside_does_not_wait_for_a_name_lookup(caplog: pytest.LogCaptureFixture) -> None:
-    """Regression: closing a consumer waited seconds for a resolver that did not answer."""
+    """Regression: closing a consumer waited seconds for a resolver that did not respond."""
     begun, answered = anyio.Event(), threading.Event()
 
     async def main(here: asyncio.AbstractEventLoop) -> None:

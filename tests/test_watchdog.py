@@ -42,7 +42,7 @@ def handler(seconds: float) -> None:
 
 
 async def watchdog_started() -> None:
-    """Give the watchdog time to start."""
+    """Wait for the watchdog to start."""
     with anyio.move_on_after(0.05):
         await anyio.sleep_forever()
 

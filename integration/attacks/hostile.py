@@ -1,7 +1,7 @@
 """A broker that attacks its clients, in its own process.
 
 Started as `python -m integration.attacks.hostile KIND`, it prints its port and serves until its
-standard input is closed. Each kind answers one API as no honest broker does.
+standard input is closed. Each kind responds to one API as no correct broker does.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _brokers(count: int, port: int) -> list[metadata.MetadataResponseBroker]:
 
 
 def _answers(kind: str, port: int) -> Answers:
-    """Return what each API is answered with."""
+    """Return the response to each API."""
     answers: Answers = {
         ApiKey.API_VERSIONS: _versions,
         ApiKey.METADATA: _metadata(port),
@@ -122,7 +122,7 @@ def _answers(kind: str, port: int) -> Answers:
 
 
 class _Answerer:
-    """Answers requests; a large answer is encoded once."""
+    """Responds to requests; a large response is encoded once."""
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers

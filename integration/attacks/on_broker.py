@@ -149,7 +149,7 @@ async def old_bomb(target: Target) -> list[Figure]:
 
 
 async def bombs(target: Target) -> list[Figure]:
-    """V5: batches that decompress to 262 MB, then questions by time."""
+    """V5: batches that decompress to 262 MB, then lookups by time."""
     codecs = (Compression.ZSTD, Compression.LZ4, Compression.GZIP)
     return await _explode(target, [(sealed(bytes(BOMB), 1, codec), 9) for codec in codecs])
 
@@ -173,7 +173,7 @@ async def _explode(target: Target, bombs: list[tuple[bytes, int]]) -> list[Figur
 
 
 async def poison(target: Target) -> list[Figure]:
-    """V6: a batch with a sound checksum around nonsense, then honest questions by time."""
+    """V6: a batch of garbage with a valid checksum, then valid lookups by time."""
     async with target.connected() as (client,):
         await client.ask(metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name="t")]), 4)
         codecs = (Compression.NONE, Compression.ZSTD)

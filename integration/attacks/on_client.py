@@ -94,7 +94,7 @@ async def huge_metadata(kind: str, most_mib: float) -> list[Figure]:
 
 
 async def all_topics() -> list[Figure]:
-    """V13e: 900,000 topics that the client follows, asked for twice.
+    """V13e: 900,000 topics that the client follows, requested twice.
 
     A dict of that many topics grows and is released as a whole, hence the bar.
     """
@@ -184,7 +184,7 @@ async def many_versions() -> list[Figure]:
 
 
 async def hang_up() -> list[Figure]:
-    """V17: a port that answers ApiVersions and hangs up, as one that requires SASL."""
+    """V17: a port that responds to ApiVersions and hangs up, as one that requires SASL."""
     with hostile_broker("hang-up") as broker:
         error = await _connect(broker)
     return [faults("no hint", "sasl_mechanism" not in error)]

@@ -27,7 +27,7 @@ def _join(member_id: str, pattern: str) -> consumer_group_heartbeat.ConsumerGrou
 
 
 async def stored_patterns(target: Target) -> list[Figure]:
-    """V1b: a pattern that no topic matches; then the topic, a kill, and an innocent member."""
+    """V1b: a pattern that no topic matches; then the topic, a kill, and another member."""
     async with target.connected() as (client,):
         joined = await client.ask(_join("m", PATTERN), 1)
         async with Admin(**target.broker.client_options) as admin:

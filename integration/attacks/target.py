@@ -1,4 +1,4 @@
-"""The attacked broker process, and the other client beside it."""
+"""The attacked broker process, and another client of it."""
 
 from __future__ import annotations
 

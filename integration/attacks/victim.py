@@ -34,7 +34,7 @@ class Victim:
             raise RuntimeError("the victim could not connect")
 
     def waits(self, p99: float = 250.0, longest: float = 1000.0) -> list[Figure]:
-        """End the process; return how long it waited for answers, in ms."""
+        """End the process; return how long it waited for responses, in ms."""
         waits = json.loads(self._process.communicate(timeout=_END_SECONDS)[0])
         slow = sorted(waits)
         return [

@@ -1,4 +1,4 @@
-"""Restart six members of a group over 24 partitions, one after the other, under load.
+"""Restart six members of a group over 24 partitions, one at a time, under load.
 
 `python -m integration.chaos.rolling` runs with each protocol and prints a table; with `--killed`,
 members are processes and get SIGKILL; `test_rolling.py` is a small run. It exits with status 1

@@ -228,7 +228,7 @@ class Run:
             await self._start()
 
     def _note(self, event: str) -> None:
-        """Write down a fault and its time, beside the logs of the processes."""
+        """Record a fault and its time, next to the logs of the processes."""
         now = datetime.datetime.now().astimezone().isoformat(" ", "milliseconds")
         with (self._folder / "faults.txt").open("a") as file:
             file.write(f"{now} {event}\n")

@@ -310,7 +310,7 @@ def _java_login(secured: Secured, way: Way) -> str:
 
 
 def java_logins(secured: Secured, ways: Sequence[Way], topics: Sequence[str]) -> dict[Way, str]:
-    """Let Java's clients produce and consume by each way in one JVM; return their answers."""
+    """Let Java's clients produce and consume in each way in one JVM; return their results."""
     jvm = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     jvm.append(f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={secured.oidc.token_url}")
     if secured.kerberos is not None:

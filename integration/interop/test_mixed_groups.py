@@ -378,7 +378,7 @@ def _share_with_defaults(place: Place, make: Callable[[Place], DefaultMember]) -
 
 @pytest.mark.parametrize("server", [EMBEDDED, KAFKA], indirect=True)
 def test_aiokwire_java_and_librdkafka_share_a_group_of_the_consumer_protocol(place: Place) -> None:
-    """KIP-848: members join one after the other, and leave in the same order."""
+    """KIP-848: members join one at a time, and leave in the same order."""
     with ExitStack() as stack:
         ours = Ours(place, group_protocol="consumer")
         stack.callback(ours.stop)

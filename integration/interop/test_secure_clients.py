@@ -93,7 +93,7 @@ def test_a_client_logs_in_produces_and_consumes(
 
 @pytest.fixture(scope="module")
 def java_answers(secured: Secured, java: object) -> dict[Way, str]:
-    """What Java's clients answer, by each way."""
+    """The results of Java's clients, for each way."""
     ways = [way for way in WAYS if way.mechanism != "GSSAPI" or secured.kerberos is not None]
     return java_logins(secured, ways, [new_topic(secured) for _ in ways])
 

@@ -134,7 +134,7 @@ class SecureServer(Protocol):
         """Start it; return when it responds."""
 
     async def reload_certificates(self) -> None:
-        """Let it use the present certificate and authorities for new connections."""
+        """Let it use the current certificate and authorities for new connections."""
 
     def close(self) -> None:
         """Stop it and delete its data."""
@@ -186,7 +186,7 @@ class SecureKafka:
             raise
 
     async def reload_certificates(self) -> None:
-        """Let it use the present certificate and authorities for new connections (KIP-226).
+        """Let it use the current certificate and authorities for new connections (KIP-226).
 
         The files have other paths than before: Kafka need not read a file again whose path stays.
         The authorities come first: it checks that they have issued the certificate, and applies a

@@ -15,7 +15,7 @@ PASSWORD = Secret("store-secret")
 
 
 class Certificates:
-    """An authority, and what it issued: PEM files, PEM key stores and PKCS12."""
+    """An authority and its certificates: PEM files, PEM key stores and PKCS12."""
 
     def __init__(self) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="aiokwire-certificates-"))
@@ -44,7 +44,7 @@ class Certificates:
         self._write_all(name, self.authority.client(user))
 
     def trust_next_authority(self) -> None:
-        """Create another authority, and trust it beside the present one in ca.pem."""
+        """Create another authority, and trust it besides the current one in ca.pem."""
         self._next = CertificateAuthority.create("aiokwire renewed CA")
         self._write("ca.pem", self.authority.certificate_pem + self._next.certificate_pem)
 
@@ -54,7 +54,7 @@ class Certificates:
         self._write_all("broker", self.authority.server(["localhost", "kafka.example"], name="broker"))
 
     def trust_present_authority(self) -> None:
-        """Trust the present authority alone in ca.pem."""
+        """Trust only the current authority in ca.pem."""
         self._write("ca.pem", self.authority.certificate_pem)
 
     def copied(self, name: str) -> str:

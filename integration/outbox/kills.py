@@ -184,7 +184,7 @@ class Run:
                 outcome.wrong.append(f"{key}: {_difference(found[key], number)}")
 
     async def _values(self, outcome: Outcome) -> dict[str, list[int]]:
-        """Return the values of each key in order, without those whose id came before."""
+        """Return the values of each key in order, without repeated ids."""
         seen: set[str | None] = set()
         found: dict[str, list[int]] = defaultdict(list)
         partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]

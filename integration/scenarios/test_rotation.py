@@ -58,7 +58,7 @@ class Material:
         return self._access.oidc.token("alice", scope="kafka", lifetime=TOKEN_SECONDS)
 
     def short_token(self) -> str:
-        """Return a token of the present subject."""
+        """Return a token of the current subject."""
         return self._access.oidc.token(self.subject, scope="kafka", lifetime=SHORT_TOKEN_SECONDS)
 
     def options(self) -> dict[str, dict[str, Any]]:
@@ -228,7 +228,7 @@ async def prepare(boss: Admin, material: Material, topics: list[str]) -> None:
 
 
 async def store_password(boss: Admin, material: Material) -> None:
-    """Store the present password; return when the broker accepts it."""
+    """Store the current password; return when the broker accepts it."""
     change = ScramCredentialUpsertion(material.scram_user, material.password)
     (await boss.alter_user_scram_credentials([change], timeout=PATIENCE)).check()
     with anyio.fail_after(PATIENCE):

@@ -1,4 +1,4 @@
-"""Each mistake in the options of TLS and SASL gives one error with its cause and its remedy."""
+"""Each mistake in the options of TLS and SASL raises one error with its cause and its remedy."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def chosen(names: str, only: str) -> list[Case]:
 
 
 def measure(spark: SparkSession, bootstrap: str, cases: Sequence[Case], options: argparse.Namespace) -> dict[str, Any]:
-    """Run and print the cases one after the other."""
+    """Run and print the cases in turn."""
     console = Console()
     gateway: Any = spark.sparkContext._gateway
     jvm: int = gateway.proc.pid

@@ -261,7 +261,7 @@ def summary(outcome: Outcome) -> dict[str, object]:
 
 
 async def run_all(settings: Sequence[Setting], one: Callable[[Proxy, Setting], Awaitable[Outcome]]) -> list[Outcome]:
-    """Run the settings one after the other, each on its own broker."""
+    """Run the settings in turn, each on its own broker."""
     outcomes = []
     for setting in settings:
         async with broker_behind_proxy(setting) as proxy:

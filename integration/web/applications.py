@@ -29,7 +29,7 @@ PARTITIONS = 4
 
 @dataclasses.dataclass(slots=True)
 class Load:
-    """What clients were answered."""
+    """The responses that clients received."""
 
     accepted: list[int] = dataclasses.field(default_factory=list)
     refused: int = 0  # with 503

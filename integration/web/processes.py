@@ -1,4 +1,4 @@
-"""Processes of an application: started, asked for their health, stopped, killed, measured."""
+"""Processes of an application: started, checked for health, stopped, killed, measured."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class RawMember:
 
 
 async def rebalance(*members: RawMember) -> None:
-    """Let all members join; the leader gives each an assignment named as its place in the row."""
+    """Let all members join; the leader assigns each member its index in the row."""
     for one in members:
         one.send_join()
     for one in members:

@@ -22,7 +22,7 @@ PATIENCE = 10.0  # seconds until an answer that does not come fails its test
 
 
 class RawClient:
-    """One connection that sends requests and reads answers, in order."""
+    """One connection that sends requests and reads responses, in order."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -41,12 +41,12 @@ class RawClient:
         return cls(reader, writer)
 
     def send(self, request: Request, version: int) -> None:
-        """Write a request without waiting for its answer."""
+        """Write a request without waiting for its response."""
         self._sent += 1
         self.writer.writelines(encode_request(request, version, self._sent, "raw"))
 
     async def receive(self, kind: type[R], version: int, correlation_id: int | None = None) -> R:
-        """Read the next answer."""
+        """Read the next response."""
         with anyio.fail_after(PATIENCE):
             size = int.from_bytes(await self.reader.readexactly(4), "big")
             frame = await self.reader.readexactly(size)
@@ -55,12 +55,12 @@ class RawClient:
         return decode_response(frame, kind, version)
 
     async def ask(self, request: Request[R], version: int) -> R:
-        """Send a request and read its answer."""
+        """Send a request and read its response."""
         self.send(request, version)
         return await self.receive(cast("type[R]", type(request).RESPONSE), version)
 
     async def closed_by_broker(self) -> bool:
-        """Whether the broker ends the connection instead of answering."""
+        """Whether the broker closes the connection without a response."""
         with anyio.fail_after(PATIENCE):
             try:
                 return await self.reader.read(1) == b""
@@ -121,7 +121,7 @@ def produce_request(
 async def produce_one(
     client: RawClient, topic: str, records: bytes | None, *, partition: int = 0, version: int = 9, acks: int = -1
 ) -> produce.PartitionProduceResponse:
-    """Produce to one partition and give its part of the answer."""
+    """Produce to one partition and return its part of the response."""
     response = await client.ask(produce_request(topic, records, partition=partition, acks=acks), version)
     return response.responses[0].partition_responses[0]
 
@@ -159,7 +159,7 @@ def fetch_request(
 
 
 def values_of(data: fetch.PartitionData) -> list[bytes | None]:
-    """The values of the records in one partition's answer."""
+    """The values of the records in one partition's response."""
     return [value for one in read_batches(data.records, "t", 0) for value in one.values()]
 
 
@@ -172,7 +172,7 @@ async def shake_hands(client: RawClient, mechanism: str, version: int = 1) -> sa
 
 
 async def log_in(client: RawClient, sasl: SaslClient, version: int = 2) -> sasl_authenticate.SaslAuthenticateResponse:
-    """Run a whole exchange; return the last answer, which may be an error."""
+    """Run a whole exchange; return the last response, which may be an error."""
     answer = sasl_authenticate.SaslAuthenticateResponse()
     assert (await shake_hands(client, sasl.mechanism)).error_code == 0
     challenge, asked = b"", False

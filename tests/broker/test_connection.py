@@ -227,7 +227,7 @@ async def test_requests_without_a_response_are_handled_after_the_client_disconne
 
 
 async def test_a_client_that_reads_nothing_is_not_read_from_until_it_reads() -> None:
-    """Without back-pressure the broker would hold all answers (gh-127655 on asyncio's own loop)."""
+    """Without back-pressure the broker would hold all responses (gh-127655 on asyncio's loop)."""
     async with Broker(topics={"large": 1, "after": 1}) as broker:
         client = await RawClient.connect(broker)
         for _ in range(4):

@@ -1,4 +1,4 @@
-"""Hostile bytes: each request is answered or its connection is closed; nothing else comes out."""
+"""Hostile bytes: each request gets a response or closes its connection; nothing else happens."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _sample(api: Api, version: int) -> bytearray:
 
 
 async def _answered(state: BrokerState, frame: bytearray) -> bool:
-    """Whether there is an answer, which can be encoded; else the connection is closed, or waits."""
+    """Whether there is a response that can be encoded; else the connection is closed or waits."""
     try:
         call, work = read_call(state, frame, Origin(connection_id=1))
         result = work()
@@ -63,7 +63,7 @@ async def _answered(state: BrokerState, frame: bytearray) -> bool:
 
 
 async def _check_next_request(state: BrokerState, frame: bytearray) -> None:
-    """Assert that the request after any frame is answered."""
+    """Assert that the request after any frame gets a response."""
     await _answered(state, frame)
     assert await _answered(state, _sample(APIS[ApiKey.METADATA], APIS[ApiKey.METADATA].last))
 

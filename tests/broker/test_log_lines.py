@@ -51,7 +51,7 @@ def state() -> Iterator[BrokerState]:
 
 
 class Peer:
-    """Writes requests whose texts and bytes are hostile, in lists too; sound otherwise."""
+    """Writes requests whose texts and bytes are hostile, in lists too; otherwise valid."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -95,7 +95,7 @@ class Peer:
 
 
 async def serve(state: BrokerState, frame: bytearray) -> None:
-    """Do what a request asks for, as a connection would, for some turns of the loop."""
+    """Handle a request, as a connection would, for some turns of the loop."""
     peers = PeerLog()
     try:
         _, work = read_call(state, frame, Origin(peer="192.0.2.1:1", connection_id=1))

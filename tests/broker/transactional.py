@@ -17,7 +17,7 @@ from tests.broker.raw import RawClient, batch, fetch_request, produce_request
 
 
 class RawProducer:
-    """Knows its id and epoch and counts its sequence numbers; each request gives its error code."""
+    """Knows its id and epoch and counts its sequence numbers; requests return their error code."""
 
     def __init__(self, client: RawClient, transactional_id: str = "tx", *, newer: bool = False) -> None:
         self.client = client

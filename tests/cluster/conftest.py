@@ -39,7 +39,7 @@ class ScriptedTopic:
 
 
 class ScriptedNode:
-    """One listener. `handlers` by api key replace the usual answers; None as an answer hangs up."""
+    """One listener. `handlers` by api key replace the usual responses; None hangs up."""
 
     def __init__(self, cluster: ScriptedCluster, node_id: int) -> None:
         self.cluster = cluster

@@ -1,4 +1,4 @@
-"""Who coordinates what: asked once, remembered, asked again when it proved wrong."""
+"""Lookup of coordinators: one request, cached, repeated when the coordinator has moved."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ async def test_closing_ends_a_lookup(clusters: Clusters) -> None:
 
 
 async def test_a_silent_node_costs_a_second_and_not_the_request_timeout(clusters: Clusters) -> None:
-    """A member waited 30 s and more for its first record: the silent node was asked each time."""
+    """A member waited 30 s and more for its first record: each request went to the silent node."""
     async with clusters(3) as cluster:
         silent = cluster.nodes[0]
         silent.silent = {ApiKey.FIND_COORDINATOR}

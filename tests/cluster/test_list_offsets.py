@@ -86,7 +86,7 @@ def test_a_missing_partition_is_asked_again_and_an_unrequested_one_is_ignored() 
 def test_a_server_error_is_retried_as_by_a_fetch() -> None:
     """Java's client retries UNKNOWN_SERVER_ERROR.
 
-    Kafka answers it while it rolls a log or loads tiered metadata.
+    Kafka returns it while it rolls a log or loads tiered metadata.
     """
     answers = read_list_offsets(answer((T0, {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR})), {T0: LATEST}, "node 1")
     assert list(answers.again) == [T0]

@@ -1,4 +1,4 @@
-"""A broker's outage is logged once per client, whatever number of tasks and attempts meet it."""
+"""A broker's outage is logged once per client, however many tasks and attempts meet it."""
 
 from __future__ import annotations
 

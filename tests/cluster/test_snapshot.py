@@ -1,4 +1,4 @@
-"""What a broker's answer may change in the picture of the cluster, and what it may not."""
+"""The changes that a broker's response may make to the snapshot of the cluster."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A scripted peer for the consumer: a minimal broker with responses that a test can replace.
 
 A test replaces the response to a request by `peer.on[ApiKey.FETCH] = ...` and finds the requests in
-`peer.seen`. Most tests use the embedded broker; the peer can send responses no sound broker sends.
+`peer.seen`. Most tests use the embedded broker; the peer can send invalid responses.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Log:
 
 
 class Peer:
-    """A process that poses as the brokers 0 to `nodes` - 1, each on its own port."""
+    """A process that acts as the brokers 0 to `nodes` - 1, each on its own port."""
 
     def __init__(self, nodes: int = 1, newest: dict[int, int] | None = None) -> None:
         self.nodes = nodes

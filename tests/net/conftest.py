@@ -30,13 +30,13 @@ class Talk:
         return decode_request(await self.reader.readexactly(size))
 
     async def answer(self, header: RequestHeader, response: Response, version: int | None = None) -> None:
-        """The answer to a request, in its version unless another is given."""
+        """The response to a request, in its version unless another is given."""
         chunks = encode_response(response, header.api_version if version is None else version, header.correlation_id)
         self.writer.write(b"".join(chunks))
         await self.writer.drain()
 
     async def shake_hands(self, *offered: tuple[int, int, int]) -> None:
-        """Answer ApiVersions: (api key, oldest, newest), ApiVersions and Metadata by default."""
+        """Respond to ApiVersions: (api key, oldest, newest), by default this API and Metadata."""
         header, _ = await self.read()
         await self.answer(header, versions_response(*offered))
 

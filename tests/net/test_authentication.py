@@ -83,7 +83,7 @@ async def log_in(talk: Any, *, lifetime_ms: int = 0) -> list[bytes]:
 
 
 async def echo(talk: Any) -> None:
-    """Answer each Metadata with its correlation id as the cluster's id."""
+    """Respond to each Metadata with its correlation id as the cluster's id."""
     while True:
         header, _ = await talk.read()
         await talk.answer(header, metadata.MetadataResponse(cluster_id=str(header.correlation_id)))
@@ -219,7 +219,7 @@ async def test_a_login_at_a_port_without_sasl_is_explained(serve: Serve) -> None
 
 
 async def test_a_port_that_requires_a_login_is_the_likely_cause_of_a_hang_up(serve: Serve) -> None:
-    """Kafka answers ApiVersions at its SASL port, and closes the connection at the next request."""
+    """Kafka responds to ApiVersions at its SASL port, and hangs up at the next request."""
 
     async def script(talk: Any) -> None:
         await talk.shake_hands()

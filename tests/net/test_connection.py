@@ -29,7 +29,7 @@ def answer_naming(cluster: str) -> metadata.MetadataResponse:
 
 
 async def echo(talk: Any) -> None:
-    """Shakes hands, then answers each Metadata with its correlation id as the cluster's id."""
+    """Shakes hands, then responds to each Metadata with its correlation id as the cluster's id."""
     await talk.shake_hands()
     while True:
         header, _ = await talk.read()

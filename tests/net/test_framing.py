@@ -1,4 +1,4 @@
-"""Frames from bytes, whatever the pieces are in which they come."""
+"""Frames from bytes, however the bytes are divided."""
 
 from __future__ import annotations
 

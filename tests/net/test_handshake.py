@@ -171,7 +171,7 @@ async def test_a_broker_without_api_versions_gets_the_oldest_versions(serve: Ser
 
 
 async def test_a_broker_behind_a_bad_network_is_not_mistaken_for_an_old_one(serve: Serve) -> None:
-    """Two resets, then an answer that brokers of all ages give: it is asked for versions again."""
+    """Two resets, then a response that all brokers send: it is asked for versions again."""
 
     async def probed(talk: Any) -> None:
         header, _ = await talk.read()

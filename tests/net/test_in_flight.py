@@ -1,4 +1,4 @@
-"""Which answer belongs to whom."""
+"""The request of each response."""
 
 from __future__ import annotations
 

@@ -383,7 +383,7 @@ async def test_large_requests_arrive_unchanged(serve: Serve, trusted: ssl.SSLCon
 
 
 async def test_a_buffer_is_not_reused_while_the_transport_holds_it(serve: Serve, trusted: ssl.SSLContext) -> None:
-    """With acks=0 no answer shows when the transport is done; an export of the buffer does."""
+    """With acks=0 no response shows when the transport is done; an export of the buffer does."""
     received: list[bytes] = []
     resume = anyio.Event()
 

@@ -1,4 +1,4 @@
-"""A scripted cluster for the producer: loopback nodes that store records and answer as scripted.
+"""A scripted cluster for the producer: loopback nodes that store records and respond as scripted.
 
 Other tests use the embedded broker; these nodes also return what no correct broker returns.
 """
@@ -181,9 +181,9 @@ class Node:
 
 
 class ScriptedCoordinator:
-    """Answers for transactions: the next code of an API's list, else success.
+    """Responses for transactions: the next code of an API's list, else success.
 
-    `journal` has the requests, with versions; `silent` is the set of APIs without an answer,
+    `journal` has the requests, with versions; `silent` is the set of APIs without a response,
     `node_id` its node.
     """
 
@@ -379,7 +379,7 @@ async def scripted_cluster(nodes: int = 1) -> AsyncIterator[ScriptedCluster]:
 
 
 class Script:
-    """Answers for one partition's data, one after the other; after the last one it appends."""
+    """Responses for one partition's data, in turn; after the last one it appends."""
 
     def __init__(self, *answers: Answer | int | None) -> None:
         self._answers: Iterator[Answer | int | None] = iter(answers)

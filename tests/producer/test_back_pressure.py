@@ -114,7 +114,7 @@ async def calls_of_a_crowd(count: int, quick: Quick) -> int:
 
 
 async def test_24_the_work_for_a_crowd_grows_no_faster_than_the_crowd(quick: Quick) -> None:
-    """Scenario 24: a crowd four times as large cost sixteen times as much."""
+    """Scenario 24: four times as many tasks cost sixteen times as much."""
     few, many = await calls_of_a_crowd(1000, quick), await calls_of_a_crowd(4000, quick)
     assert many < 4 * few * 1.25, f"{few / 1000:.0f} calls per record became {many / 4000:.0f}"
 

@@ -185,7 +185,7 @@ async def test_a_call_cancelled_while_the_buffer_is_full(call: Call, way: str) -
 async def _cancelled_with_gate(
     coroutine: Coroutine[Any, Any, object], step: int, way: str, gate: anyio.Event
 ) -> tuple[bool, object]:
-    """Let the broker answer after some turns of the loop: until then the buffer stays full."""
+    """Let the broker respond after some turns of the loop: until then the buffer stays full."""
     async with anyio.create_task_group() as group:
 
         async def open_gate() -> None:

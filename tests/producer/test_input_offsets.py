@@ -246,7 +246,7 @@ async def test_a_reader_without_a_group_is_refused_before_the_transaction_begins
 async def test_the_records_of_a_commit_with_unknown_result_are_neither_repeated_nor_skipped(
     broker: Broker, done: bool
 ) -> None:
-    """Scenario 30: EndTxn is answered with UNKNOWN_SERVER_ERROR, without and with an effect."""
+    """Scenario 30: EndTxn returns UNKNOWN_SERVER_ERROR, without and with an effect."""
     async with reader_of(broker) as consumer:
         rule = broker.faults.on(end_txn.EndTxnRequest, times=None if done else 1)
         if done:

@@ -20,7 +20,7 @@ HEADERS: st.SearchStrategy[tuple[Header, ...]] = st.lists(
 
 
 def rows(*, headers: bool = True, gaps: bool = False) -> st.SearchStrategy[list[Row]]:
-    """Records with rising offsets, from 0 without gaps unless asked for."""
+    """Records with rising offsets, from 0 without gaps by default."""
     bodies = st.lists(
         st.tuples(
             TIMESTAMPS, CONTENTS, CONTENTS, HEADERS if headers else st.just(()), st.integers(1, 300 if gaps else 1)

@@ -1,4 +1,4 @@
-"""Columns and to_arrow: the same records as `records()` gives, valid by Arrow's own full check."""
+"""Columns and to_arrow: the same records as `records()` returns, valid by Arrow's full check."""
 
 from __future__ import annotations
 

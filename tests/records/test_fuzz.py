@@ -1,4 +1,4 @@
-"""Hostile bytes: whatever comes, the kernel gives records or CorruptRecord, in bounded memory.
+"""Hostile bytes: the kernel returns records or raises CorruptRecord, in bounded memory.
 
 `integration/asan/run.py` runs these once more in a kernel that is built under AddressSanitizer,
 where a read of one byte too many ends the process.
@@ -132,7 +132,7 @@ def sealed(data: bytearray) -> bytes:
 
 @st.composite
 def encoded(draw: st.DrawFn) -> bytes:
-    """A sound batch or message set of any format and codec."""
+    """A valid batch or message set of any format and codec."""
     magic = draw(st.sampled_from([0, 1, 2, 2]))
     content = draw(rows(headers=magic == 2, gaps=True))
     codec = draw(st.sampled_from(codecs_of(magic)))

@@ -1,4 +1,4 @@
-"""The broker's questions about a batch, against answers from the decoded records."""
+"""The broker's checks of a batch, compared with the decoded records."""
 
 from __future__ import annotations
 

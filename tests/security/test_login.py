@@ -1,4 +1,4 @@
-"""The login of a client: which mechanism, which credentials, asked for when."""
+"""The login of a client: its mechanism, its credentials, and when they are requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each failed handshake with a real server on loopback gives one text with cause and remedy."""
+"""Each failed handshake with a real server on loopback raises one text with cause and remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client's connections against nodes that come and go."""
+"""The client's connections to nodes that start and stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The consumer and faults on demand: every record comes once and in order, whatever brokers do."""
+"""The consumer and faults on demand: every record is delivered once, in order."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def kafka_broker_options() -> dict[str, Any]:
 async def test_20_a_retry_is_the_same_bytes_whatever_happened_in_between(
     kafka_broker: Broker, quick: Quick, codec: str, size: int
 ) -> None:
-    """Scenario 20: refused, connection lost, unanswered, another leader: always the same batch."""
+    """Scenario 20: refused, connection lost, no response, another leader: always the same batch."""
     kafka_broker.faults.on(ApiKey.PRODUCE).error(ErrorCode.NOT_ENOUGH_REPLICAS)
     kafka_broker.faults.on(ApiKey.PRODUCE).close()
     moving = kafka_broker.faults.on(ApiKey.PRODUCE).hold()

@@ -39,7 +39,7 @@ def topic_of(request: fetch.FetchRequest) -> fetch.FetchTopic:
 
 
 def answer(request: fetch.FetchRequest, records: bytes, *, end: int = 10) -> fetch.FetchResponse:
-    """An answer of no session with these records for every partition that is asked for."""
+    """A response without a session, with these records for every requested partition."""
     return fetch.FetchResponse(
         responses=[
             fetch.FetchableTopicResponse(

@@ -1,7 +1,7 @@
 """The producer and faults on demand: each acknowledged record is there once, and in order.
 
-Numbers in names are those of scenarios that broke other clients: a lost answer, a wrapped sequence,
-a full buffer.
+Numbers in names are those of scenarios that broke other clients: a lost response, a wrapped
+sequence, a full buffer.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ async def test_30_concurrent_transactions_passes(kafka_broker: Broker, quick: Qu
 async def test_20_a_lost_request_or_response_of_a_transaction_leaves_it_whole(
     kafka_broker: Broker, quick: Quick, api: ApiKey, fault: str
 ) -> None:
-    """Scenario 20, in a transaction: asked again, each step has its effect once."""
+    """Scenario 20, in a transaction: repeated, each step has its effect once."""
     found = kafka_broker.faults.on(api)
     if fault.startswith("drop"):
         found.drop(handled=fault.endswith("handled"))

@@ -26,7 +26,7 @@ def chain_of(order: Order, record: Any) -> object:
 
 
 class History:
-    """Drives a `WorkQueue` at random, and checks each batch that it hands out."""
+    """Drives a `WorkQueue` at random, and checks each batch that it returns."""
 
     def __init__(self, order: Order, rng: random.Random) -> None:
         async def handle(batch: list[bytes]) -> None: ...

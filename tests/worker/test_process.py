@@ -81,7 +81,7 @@ class Process:
         self._lines: IO[str] = process.stdout
 
     def read(self, *expected: str) -> None:
-        """Read until each of the lines has come."""
+        """Read until each of the lines was received."""
         missing = set(expected)
         while missing:
             line = self._lines.readline()

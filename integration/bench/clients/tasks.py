@@ -13,7 +13,7 @@ _SAMPLED = 16  # with many tasks, one send in 16 is timed, because the clock its
 
 
 async def awaited_sends(job: Job, send: Callable[[bytes], Awaitable[object]]) -> Figures:
-    """`job.tasks` tasks, each sending one record after the other, `job.count` in all."""
+    """`job.tasks` tasks, each sending one record at a time, `job.count` in all."""
     meter = Meter()
     value = job.value()
     left = job.count

@@ -1,4 +1,4 @@
-"""`python -m integration.bench.workers`: the worker beside other ways to call handlers, in one run.
+"""`python -m integration.bench.workers`: the worker and other ways to call handlers, in one run.
 
 Clients take turns within each repetition; each is a process of its own, in an environment of its
 own, with a group of its own. `--kills` measures what each repeats after SIGKILL instead.

@@ -1,4 +1,4 @@
-"""The journal: what it keeps, how it is asked, and what bounds it."""
+"""The journal: its contents, its queries, and its bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classic protocol over sockets: waiting joins, assignments; members come, go, return and die."""
+"""Classic protocol over sockets: waiting joins, assignments; members join, leave, return, die."""
 
 from __future__ import annotations
 

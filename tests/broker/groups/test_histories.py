@@ -131,7 +131,7 @@ async def test_the_consumer_protocol_never_gives_a_partition_twice(seed: int) ->
 
 
 class ClassicHistory:
-    """Members of the classic protocol that come, go, come back and are evicted."""
+    """Members of the classic protocol that join, leave, return and are evicted."""
 
     def __init__(self, broker: Broker, rng: random.Random) -> None:
         self.broker = broker
@@ -163,7 +163,7 @@ class ClassicHistory:
             assert self.broker.faults.group("g").state == "Empty"
 
     async def come(self) -> None:
-        """Be known to the group, so that its rebalance waits for this member, too."""
+        """Join the group's next rebalance, so that it waits for this member."""
         one = await RawMember.connect(self.broker, instance=self.rng.choice([None, f"i{self.made}"]))
         self.made += 1
         self.members.append(one)

@@ -1,4 +1,4 @@
-"""From what a member has to its target: give up first, then take what is free."""
+"""From a member's partitions to its target: revoke first, then take free ones."""
 
 from __future__ import annotations
 

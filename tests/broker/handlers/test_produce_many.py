@@ -1,4 +1,4 @@
-"""One Produce request for thousands of partitions: the loop stays free, each gets its answer."""
+"""One Produce request for thousands of partitions: the loop stays responsive, each has a result."""
 
 from __future__ import annotations
 

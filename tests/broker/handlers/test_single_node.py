@@ -1,4 +1,4 @@
-"""What a broker without replication answers about directories, quorum, elections, reassignments."""
+"""A broker without replication: directories, quorum, elections, reassignments."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MakeBatch = Callable[..., bytearray]
 
 
 class _Counting(MemoryStorage):
-    """Counts what is flushed, and fails to where it is asked to."""
+    """Counts flushes, and fails those that a test selects."""
 
     def __init__(self) -> None:
         super().__init__()

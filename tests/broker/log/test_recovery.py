@@ -1,4 +1,4 @@
-"""After a kill or a power failure: what is left is sound, and holds everything that was flushed."""
+"""After a kill or a power failure: the rest is intact, and holds everything that was flushed."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_gaps_from_compaction_are_not_corruption(open_manager: OpenManager, make
 
 
 class Model:
-    """A log beside the plain list of values that it must hold, over stops and failures."""
+    """A log and the plain list of values that it must hold, over stops and failures."""
 
     def __init__(self, storage: MemoryStorage, config: LogConfig, make_batch: MakeBatch, seed: int) -> None:
         self.storage = storage
@@ -381,7 +381,7 @@ def test_a_flip_of_any_byte_is_found(make_batch: MakeBatch, seed: int, position:
 def test_a_producer_may_send_its_last_five_batches_again_after_a_clean_restart(
     storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
 ) -> None:
-    """Their answers may be lost in the stop; a snapshot in Kafka's format has only the last one."""
+    """Responses may be lost in the stop; a snapshot in Kafka's format has only the last one."""
     manager = open_manager(storage)
     log = manager.create("orders", 0, TOPIC_ID, NOW)
     for sequence in range(8):

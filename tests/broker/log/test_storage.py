@@ -119,7 +119,7 @@ def test_a_full_disk_takes_what_fits_and_the_partial_append_is_truncated() -> No
 
 
 def test_a_short_write_on_a_real_disk_is_cut_off(tmp_path: Path) -> None:
-    """The system's limit on file size stands in for a full disk: it gives the same short write."""
+    """The system's limit on file size stands in for a full disk: it causes the same short write."""
     import resource
     import signal
 

@@ -73,7 +73,7 @@ def concerns(acl: Acl, name: str) -> bool:
 
 
 def naive(acls: list[Acl], default: bool, operation: AclOperation, kind: ResourceType, name: str) -> bool:
-    """The rules as the documentation has them, one after the other."""
+    """The rules in the order of the documentation."""
     about = [acl for acl in acls if acl.resource_type is kind and concerns(acl, name)]
     if not about:
         return default

@@ -98,7 +98,7 @@ def on_cluster(operation: AclOperation) -> Acl:
 
 
 class Case(NamedTuple):
-    """A request, and the ACLs that are needed one after the other: without each, its code comes."""
+    """A request, and the ACLs that it needs in order: without each, its code is returned."""
 
     version: int
     request: Request[Any]

@@ -15,7 +15,7 @@ TWO = [Listener(name="INSIDE"), Listener(name="OUTSIDE", advertised="broker.exam
 
 
 async def addresses_at(client: RawClient) -> tuple[list[tuple[str, int]], ...]:
-    """The addresses in the answers to Metadata, FindCoordinator and DescribeCluster."""
+    """The addresses in the responses to Metadata, FindCoordinator and DescribeCluster."""
     brokers = (await client.ask(metadata.MetadataRequest(topics=[]), 9)).brokers
     found = await client.ask(find_coordinator.FindCoordinatorRequest(key="g"), 3)
     cluster = (await client.ask(describe_cluster.DescribeClusterRequest(), 0)).brokers
