@@ -12,8 +12,9 @@ from aiokwire.worker.outcomes import Action, Decision
 
 if TYPE_CHECKING:
     from aiokwire.worker.executor import RetryTimer
+    from aiokwire.worker.ordering import InFlightRecord
     from aiokwire.worker.signatures import RawRecord
-    from aiokwire.worker.work_queue import InFlightBatch, InFlightRecord, WorkQueue
+    from aiokwire.worker.work_queue import InFlightBatch, WorkQueue
 
 logger = logging.getLogger("aiokwire.worker")
 

@@ -62,6 +62,8 @@ class CompletedOffsets:
 
     def start_many(self, records: Sequence[RawRecord]) -> Sequence[RawRecord]:
         """Note the next records; return those that were not finished before."""
+        if not records:  # of a retry topic, and none is due
+            return records
         first, last = records[0], records[-1]
         is_known = bool(self._epochs) and self._epochs[-1][1] == first.leader_epoch == last.leader_epoch
         if not is_known or first.offset < max(self._beyond, self._committed):

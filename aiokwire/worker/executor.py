@@ -110,12 +110,13 @@ class Executor:
             self.started = now
             line = item.partition.handler_line
             self.expires = now + line.timeout
-            context = line.new_context(item.record, item.attempt, line.handler.name, outlet)
+            context = line.new_context(item.record, item.attempt, line.name, outlet)
             turn.current = self
             try:
                 await line.attempt(item.record, context)
             except BaseException as error:
                 self.expires = math.inf
+                item.track()  # the traceback has this frame
                 if isinstance(error, asyncio.CancelledError) and is_cancelled():
                     raise
                 self._error = as_failure(error)

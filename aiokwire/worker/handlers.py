@@ -16,7 +16,7 @@ from aiokwire.worker.circuit_breaker import CircuitBreaker
 from aiokwire.worker.context import BatchContext, Context
 from aiokwire.worker.outcomes import BatchError
 from aiokwire.worker.rate_limit import RateLimit
-from aiokwire.worker.signatures import Deserializer, Deserializers, Parts, RawRecord, arguments_of
+from aiokwire.worker.signatures import Deserializer, Deserializers, Fill, Parts, RawRecord, arguments_of
 
 if TYPE_CHECKING:
     from aiokwire.worker.outcomes import RetryPolicy
@@ -75,6 +75,7 @@ class Handler:
         "_arguments",
         "_deserializers",
         "_function",
+        "_only",
         "circuit_breaker",
         "concurrency",
         "name",
@@ -110,6 +111,13 @@ class Handler:
         self._function = function
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._arguments = self._arguments_of(function)
+        self._only = self._only_argument()
+
+    def _only_argument(self) -> Fill | None:
+        """Return how the only argument is filled, if no deserializer is called."""
+        positional, named = self._arguments[:2]
+        is_only = len(positional) == 1 and not named and self._deserializers == _BY_ANNOTATION
+        return positional[0] if is_only else None
 
     def _arguments_of(self, function: HandlerFunction) -> Any:
         return arguments_of(function, self.name, self._deserializers)
@@ -119,6 +127,8 @@ class Handler:
 
         Raises: DeserializationError: the key or value cannot be decoded; what the function raises.
         """
+        if self._only is not None:
+            return self._function(self._only(record, (record.key, record.value), context))
         if self._deserializers == _BY_ANNOTATION:
             return self._call(record, (record.key, record.value), context)
         return self._deserialize_and_call(record, context)

@@ -57,5 +57,5 @@ def attempt_of(handler: Handler, hooks: Hooks | None, circuit: Circuit | None) -
 
 def _observed(handler: Handler, hooks: Hooks | None) -> Attempt:
     if hooks is None or not HookCaller(hooks, logging.getLogger("aiokwire.worker")).is_overridden("around_process"):
-        return handler
+        return handler.__call__
     return ObservedHandler(handler, hooks)

@@ -36,6 +36,7 @@ from aiokwire.worker.handlers import Handler, HandlerRegistry, as_pattern
 from aiokwire.worker.health import ProgressMonitor, WorkerHealth
 from aiokwire.worker.metrics import labels_of, samples_of
 from aiokwire.worker.observed import attempt_of
+from aiokwire.worker.ordering import InFlightRecord
 from aiokwire.worker.outcomes import RetryPolicy
 from aiokwire.worker.periodic import PeriodicHandler
 from aiokwire.worker.periodic_runs import Assignments, PeriodicRun, PeriodicRuns
@@ -45,7 +46,7 @@ from aiokwire.worker.recovery import RenewableProducer
 from aiokwire.worker.retry_topics import RetryTopics
 from aiokwire.worker.settlement import Settlement
 from aiokwire.worker.transactional import DeadLetterSender, TransactionCommitter
-from aiokwire.worker.work_queue import HandlerLine, InFlightRecord, WorkQueue
+from aiokwire.worker.work_queue import HandlerLine, WorkQueue
 
 logger = logging.getLogger("aiokwire.worker")
 

@@ -21,9 +21,10 @@ from aiokwire.types import TopicPartition
 from aiokwire.worker.batch_settlement import BatchSettlement
 from aiokwire.worker.context import Context, Output
 from aiokwire.worker.dead_letters import DeadLetters, message_of
+from aiokwire.worker.ordering import InFlightRecord
 from aiokwire.worker.outcomes import Action, Decision, Skip, decide
 from aiokwire.worker.retry_topics import RetryTopics, attempts_of, rounds_of
-from aiokwire.worker.work_queue import InFlightBatch, InFlightRecord, Work, WorkQueue
+from aiokwire.worker.work_queue import InFlightBatch, Work, WorkQueue
 
 if TYPE_CHECKING:
     from aiokwire.worker.executor import RetryTimer
@@ -82,6 +83,7 @@ class Settlement:
     async def finish(self, item: Work, context: Context) -> None:
         """Settle a record whose handler returned, after having sent something; or a batch, of which
         it may have reported records."""
+        item.track()
         if context.held is not None:
             assert self._publisher is not None
             try:

@@ -32,9 +32,10 @@ from aiokwire.transforming import is_worth_repeating
 from aiokwire.types import Headers, RecordMetadata, TopicPartition
 from aiokwire.worker.committer import Fatal, Finished
 from aiokwire.worker.context import Output
+from aiokwire.worker.ordering import InFlightRecord
 from aiokwire.worker.recovery import RenewableProducer, SentOffsets, committed_now, reads_decided, was_committed
 from aiokwire.worker.settlement import Source
-from aiokwire.worker.work_queue import InFlightRecord, WorkQueue
+from aiokwire.worker.work_queue import WorkQueue
 
 logger = logging.getLogger("aiokwire.worker")
 

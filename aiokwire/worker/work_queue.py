@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
@@ -20,7 +20,7 @@ from aiokwire.worker.context import Context, Outlet
 from aiokwire.worker.handlers import Handler
 from aiokwire.worker.metrics import HandlerCounts
 from aiokwire.worker.observed import Attempt
-from aiokwire.worker.ordering import Gate, Line, Ordered, Ordering
+from aiokwire.worker.ordering import Gate, InFlightRecord, Line, Ordered, Ordering
 from aiokwire.worker.outcomes import RetryPolicy
 from aiokwire.worker.retry_topics import attempts_of
 
@@ -30,7 +30,7 @@ RawRecord = ConsumerRecord[bytes, bytes]
 class HandlerLine(Line):
     """The runnable records of a handler, with what applies to each attempt."""
 
-    __slots__ = ("attempt", "circuit", "counts", "handler", "new_context", "policy", "timeout")
+    __slots__ = ("attempt", "circuit", "counts", "handler", "name", "new_context", "policy", "timeout")
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class HandlerLine(Line):
         self.circuit = circuit
         self.counts = HandlerCounts()
         self.handler = handler
+        self.name = handler.name
         self.new_context: Callable[[Any, int, str, Outlet], Context] = handler.context_type
         self.attempt = attempt
         self.policy = policy
@@ -97,33 +98,6 @@ class AssignedPartition:
         self.held_since = 0.0
 
 
-class InFlightRecord(Ordered):
-    """A record that was admitted; `attempt` counts the calls of its handler."""
-
-    __slots__ = ("attempt", "partition", "record", "size")
-    count: ClassVar[int] = 1
-
-    def __init__(self, record: RawRecord, partition: AssignedPartition, size: int, attempt: int = 1) -> None:
-        self.tp = partition.tp  # here, not in the base class: it runs for each record
-        self.key = record.key
-        self.line = partition.handler_line
-        self.chains = None
-        self.record = record
-        self.partition = partition
-        self.size = size
-        self.attempt = attempt
-
-    @property
-    def offsets(self) -> Sequence[int]:
-        """The offset of its record."""
-        return (self.record.offset,)
-
-    @property
-    def place(self) -> str:
-        """Its place, for logs and errors."""
-        return f"{self.tp} at offset {self.record.offset}"
-
-
 class InFlightBatch(Ordered):
     """Records of one partition that are handled by one call. Filled by `BatchAssembly`."""
 
@@ -170,7 +144,7 @@ class InFlightBatch(Ordered):
 
 
 # What one call of a handler is for.
-Work = InFlightRecord | InFlightBatch
+Work: TypeAlias = InFlightRecord | InFlightBatch
 
 
 def size_of(records: Sequence[RawRecord]) -> int:
@@ -207,7 +181,8 @@ class WorkQueue:
         self._byte_share = float(max_bytes)
         self._full = 0  # partitions that are not read
         self._mean_size = 1.0  # of the records that were admitted last
-        self._idle: list[anyio.Event] = []
+        self._idle: dict[anyio.Event, None] = {}  # the executors that wait; the last one is woken first
+        self._is_waking = False  # an idle executor was woken, and has not run since
         self._settled = anyio.Event()  # set and replaced when a record of a closing partition ends
 
     # --- partitions ---------------------------------------------------------------------------------------------------
@@ -331,20 +306,9 @@ class WorkQueue:
 
     def _add(self, partition: AssignedPartition, records: Sequence[RawRecord]) -> tuple[int, int]:
         """Return how many records were admitted, and their bytes."""
-        start, add, is_retry = partition.completed.start, self._ordering.add, partition.delay > 0
-        size = count = 0
-        for record in records:
-            if not start(record.offset, record.leader_epoch):
-                continue
-            key, value = record.key, record.value
-            item_size = (0 if key is None else len(key)) + (0 if value is None else len(value))
-            size += item_size
-            count += 1
-            item = InFlightRecord(record, partition, item_size)
-            if is_retry:
-                item.attempt += attempts_of(record)
-            add(item)
-        return count, size
+        unfinished = partition.completed.start_many(records)
+        attempts = attempts_of if partition.delay else None
+        return len(unfinished), self._ordering.add_records(unfinished, partition, attempts)
 
     def _assemble(self, partition: AssignedPartition, records: Sequence[RawRecord]) -> tuple[int, int]:
         assert partition.assembly is not None
@@ -368,28 +332,45 @@ class WorkQueue:
                 partition.assembly.close(item)
                 partition.handler_line.counts.started(item.count)
             partition.running += item.count
-            if self._idle and self._ordering.can_take:
-                self._idle.pop().set()
+            if self._idle and not self._is_waking:
+                self.wake()
         return item
 
     async def wait(self) -> None:
         """Wait until `take` may return a record."""
         woken = anyio.Event()
-        self._idle.append(woken)
-        await woken.wait()
+        self._idle[woken] = None
+        try:
+            await woken.wait()
+        except BaseException:  # cancelled: if it was woken, another executor is woken instead
+            self._idle.pop(woken, None)
+            self._is_waking = self._is_waking and not woken.is_set()
+            self.wake()
+            raise
+        self._is_waking = False
 
     def wake(self) -> None:
-        """Have an idle executor take a record."""
-        if self._idle and self._ordering.can_take:
-            self._idle.pop().set()
+        """Have an idle executor take a record; it wakes the next one, if there are more."""
+        if self._idle and not self._is_waking and self._ordering.can_take:
+            self._is_waking = True
+            self._idle.popitem()[0].set()
 
     def finish(self, item: Work) -> None:
         """Let the next record of the chain run, and count this one as finished."""
         if isinstance(item, InFlightBatch):
             self.release(item)
-        else:
-            self._ordering.release(item)
-        self.complete(item)
+            self.complete(item)
+            return
+        self._ordering.release(item)
+        partition = item.partition
+        partition.completed.complete(item.record.offset)
+        partition.running -= 1
+        partition.in_flight -= 1
+        partition.bytes -= item.size
+        if partition.is_closing:
+            self._note_end()
+        if partition.is_full:
+            self._note_room(partition)
 
     def release(self, item: Work) -> None:
         """Let the next record of the chain run; `complete` or `abandon` must follow."""
@@ -417,6 +398,9 @@ class WorkQueue:
         else:
             partition.completed.complete(item.record.offset)
         self._end(partition, item)
+        self._note_room(partition)
+
+    def _note_room(self, partition: AssignedPartition) -> None:
         if partition.is_full and (
             partition.in_flight <= self._record_share // 2 and partition.bytes <= self._byte_share / 2
         ):
@@ -434,8 +418,11 @@ class WorkQueue:
         partition.in_flight -= item.count
         partition.bytes -= item.size
         if partition.is_closing:
-            self._settled.set()
-            self._settled = anyio.Event()
+            self._note_end()
+
+    def _note_end(self) -> None:
+        self._settled.set()
+        self._settled = anyio.Event()
 
     def put_off(self, item: Work) -> None:
         """Let a record wait for its next attempt; its chain waits with it."""
@@ -449,8 +436,7 @@ class WorkQueue:
         partition.running -= item.count
         if partition.is_closing:  # it is delivered again
             partition.in_flight -= item.count
-            self._settled.set()
-            self._settled = anyio.Event()
+            self._note_end()
 
     def postpone(self, item: Work) -> None:
         """Let a record run again, behind others of its handler; the attempt does not count."""

@@ -44,8 +44,10 @@ def describe(worker: Worker) -> Iterator[str]:
 
 def _queue(runtime: Runtime) -> Iterator[str]:
     queue = runtime.queue
-    ordering = queue._ordering
-    yield f"queue: {len(queue._idle)} idle executors, {queue._full} full partitions, {len(ordering._lines)} lines"
+    yield (
+        f"queue: {len(queue._idle)} idle executors, one of them woken {queue._is_waking}, a record can be taken "
+        f"{queue._ordering.can_take}, {queue._full} full partitions"
+    )
     for line in runtime._lines.values():
         yield f"line {line.handler.name}: {len(line.ready)} ready, {line.running} running"
     yield f"retries: {len(runtime._timer._waiting)} waiting; undelivered: {len(runtime._settlement._undelivered)}"

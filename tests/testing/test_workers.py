@@ -331,7 +331,7 @@ async def test_periods_of_minutes_take_no_time(kafka_worker: NewTest) -> None:
         if context.number == 2:
             raise ConnectionError("no database")
 
-    async with kafka_worker(worker) as test:
+    async with kafka_worker(worker, topics={"sums": 1}) as test:
         for order in ("a", "b", "c"):
             await test.send("orders", order)
             await anyio.sleep(610)

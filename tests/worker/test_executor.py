@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from unittest.mock import sentinel
 
 import anyio
+import pytest
 
 from aiokwire.records import Record
 from aiokwire.types import Order, TopicPartition
@@ -61,3 +63,55 @@ async def test_executors_whose_handlers_wait_give_no_further_turns() -> None:
 
     turn = await handled_with(20, Handler(handle, "orders"))
     assert turn.pauses <= 1  # of the executor that runs last
+
+
+class Idle:
+    """Executors that wait for a record of a queue, and what they found."""
+
+    def __init__(self) -> None:
+        async def handle(value: bytes) -> None: ...
+
+        handler = Handler(handle, "orders")
+        self._queue = WorkQueue(Order.NONE, 10 * RECORDS, 1 << 30, lambda: None)
+        self._queue.assign(ORDERS, HandlerLine(handler, RetryPolicy(), 300.0, handler), CompletedOffsets())
+        self.found: list[tuple[str, bool]] = []  # names of executors, and whether there was a record
+
+    async def wait(self, name: str) -> None:
+        """Be an idle executor."""
+        await self._queue.wait()
+        self.found.append((name, self._queue.take() is not None))
+
+    def admit(self, offset: int) -> None:
+        self._queue.admit({ORDERS: [Record("orders", 0, offset, value=b"7")]})
+
+
+async def test_one_executor_is_woken_at_a_time_and_wakes_the_next_one() -> None:
+    idle = Idle()
+    async with anyio.create_task_group() as tasks:
+        for name in "abcde":
+            tasks.start_soon(idle.wait, name)
+        await anyio.wait_all_tasks_blocked()
+        for offset in range(3):
+            idle.admit(offset)
+        assert idle.found == []
+        await anyio.wait_all_tasks_blocked()
+        assert [is_found for _, is_found in idle.found] == [True] * 3
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("is_woken", [True, False])
+async def test_another_executor_takes_the_record_when_one_is_cancelled(is_woken: bool) -> None:
+    idle = Idle()
+    other = asyncio.create_task(idle.wait("other"))  # noqa: TID251 - cancelled between wake and turn
+    await anyio.wait_all_tasks_blocked()
+    cancelled = asyncio.create_task(idle.wait("cancelled"))  # noqa: TID251 - as a scope never does
+    await anyio.wait_all_tasks_blocked()
+    if is_woken:
+        idle.admit(0)  # it is woken, and does not run any more
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    if not is_woken:
+        idle.admit(0)
+    with anyio.fail_after(15):
+        await other
+    assert (cancelled.cancelled(), idle.found) == (True, [("other", True)])

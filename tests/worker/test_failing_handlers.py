@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import weakref
 from typing import Any
 
 import anyio
 import pytest
 
-from aiokwire import AuthorizationError, Context, DeadLetter, KafkaError, Retry, RetryPolicy, Skip
+from aiokwire import AuthorizationError, Context, DeadLetter, KafkaError, Retry, RetryPolicy, Skip, Worker
 from aiokwire.broker import Broker
 from aiokwire.testing import ApiKey, ErrorCode
 from tests.worker.workers import AT_ONCE, Handled, committed, fill, new_worker, until, until_committed, values
@@ -36,6 +38,28 @@ async def test_a_record_that_waits_for_its_retry_takes_no_place_of_a_handler(kaf
     async with worker:
         await until_committed(kafka_broker, 0, (1, 2))
     assert handled.finished == ["2"]
+
+
+async def test_a_worker_that_was_closed_before_a_retry_is_freed(kafka_broker: Broker) -> None:
+    """The garbage collector finds the worker in the closure of the handler of the record."""
+
+    async def closed_worker() -> weakref.ref[Worker]:
+        await fill(kafka_broker, "a:1", "a:2", "b:3")
+        worker = new_worker(kafka_broker)
+
+        @worker.handler("orders")
+        async def handle(value: str) -> None:
+            assert worker.failure is None
+            if value == "1":
+                raise Retry(after=3600)
+
+        async with worker:
+            await until_committed(kafka_broker, 0, (2, 3))
+        return weakref.ref(worker)
+
+    closed = await closed_worker()
+    gc.collect()
+    assert closed() is None
 
 
 async def test_the_last_failure_is_a_dead_letter_with_its_origin(kafka_broker: Broker) -> None:

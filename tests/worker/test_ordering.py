@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 
 import pytest
 from hypothesis import given
@@ -133,3 +134,15 @@ def chain_of(order: Order, item: Item) -> object:
     if order is Order.PARTITION:
         return item.tp
     return (item.tp, item.key) if order is Order.KEY and item.key is not None else item.number
+
+
+def test_the_records_of_a_dropped_partition_are_freed() -> None:
+    """Those that wait refer to each other, and the garbage collector may not track them yet."""
+    ordering = filled(Order.KEY, (ONE, b"a"), (ONE, b"a"), (ONE, b"a"), (ONE, None))
+    (running, single) = take_all(ordering)
+    (waiting, last) = (weakref.ref(item) for item in (running.chains or {})[b"a"] or ())
+    ordering.drop(ONE)
+    assert (waiting(), last()) == (None, None)
+    ordering.release(running)
+    ordering.release(single)
+    assert not ordering.can_take
