@@ -251,9 +251,9 @@ async def test_nothing_is_sent_before_send_is_awaited(broker: Broker, producer: 
     await producer.send_and_wait("orders", b"second", partition=0)
     await (await later)
     assert [record.value for record in await read(broker, 3)] == [b"first", b"second", b"third"]
+    dropped = [producer.send("orders", b"fourth")]
     with pytest.warns(RuntimeWarning, match="never awaited"):
-        _ = producer.send("orders", b"fourth")
-        del _
+        dropped.clear()
 
 
 async def test_send_works_from_another_thread(producer: AIOKafkaProducer) -> None:
