@@ -50,7 +50,7 @@ class Publisher(Protocol):
     async def publish(self, source: Source, outputs: list[Output]) -> None:
         """Add records to a transaction, that of the record's offset.
 
-        Raises: KafkaError: one of them was refused; none counts.
+        Raises: KafkaError: one of them was rejected; none counts.
         """
 
 

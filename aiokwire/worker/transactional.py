@@ -111,7 +111,7 @@ class TransactionCommitter:
         """Add a single record, and wait for its acknowledgement, in the next transaction if this
         one is aborted.
 
-        Raises: KafkaError: it was refused.
+        Raises: KafkaError: it was rejected.
         """
         while True:
             async with self._adding():
