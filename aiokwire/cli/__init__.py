@@ -39,7 +39,7 @@ def _call() -> None:
 
     try:
         cli(prog_name="aiokwire")
-    except ModuleNotFoundError as error:  # of the demo: the other verbs do without
+    except ModuleNotFoundError as error:  # rich: only the demo requires it
         if error.name is None or error.name.partition(".")[0] != "rich":
             raise
         raise SystemExit("aiokwire: this command needs rich: pip install 'aiokwire[cli]'") from None

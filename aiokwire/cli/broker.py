@@ -123,7 +123,7 @@ def command(
 ) -> None:
     """Run a broker for any Kafka client, with a log on disk in Kafka's format.
 
-    On SIGHUP, a broker with TLS reads changed certificates.
+    On SIGHUP, a broker with TLS reloads changed certificates.
     """
     options["topics"] = _parse_topics(topics)
     broker_security.check(settings, secure=secure, secure_dir=secure_dir)

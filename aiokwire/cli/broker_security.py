@@ -21,7 +21,7 @@ FOLDER = "security"  # in the data directory
 
 @contextlib.asynccontextmanager
 async def secured(options: dict[str, Any], secure_dir: str | None) -> AsyncIterator[tuple[dict[str, Any], Path]]:
-    """Replace the address of a broker by a SASL_SSL listener; yield its options and the properties.
+    """Replace a broker's address with a SASL_SSL listener; yield its options and the properties.
 
     Without a data directory and `secure_dir` the files are in a private directory, which is
     deleted at the end.
@@ -58,7 +58,7 @@ def _folder(data_dir: str | None, secure_dir: str | None, stack: contextlib.Exit
 
 
 def check(settings: dict[str, Any], *, secure: bool, secure_dir: str | None) -> None:
-    """Check the options of security.
+    """Check the security options.
 
     Raises: click.UsageError: they contradict each other.
     """
@@ -69,7 +69,7 @@ def check(settings: dict[str, Any], *, secure: bool, secure_dir: str | None) -> 
 
 
 async def reload_on_hangup(broker: Broker, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-    """Read changed certificates at each SIGHUP, until cancelled."""
+    """Reload changed certificates at each SIGHUP, until cancelled."""
     with anyio.open_signal_receiver(signal.SIGHUP) as signals:
         task_status.started()
         async for _ in signals:

@@ -29,7 +29,7 @@ BOOTSTRAP_TIMEOUT_MS: Final = 2_000
 # The values of a parent command, in click's shared `meta`.
 _BOOTSTRAP: Final = "aiokwire.bootstrap"
 _SETTINGS: Final = "aiokwire.connection"
-# What commands set for their own clients.
+# Options that commands set for their own clients.
 _COMMAND_DEFAULTS: Final = frozenset({"bootstrap_timeout_ms"})
 _VARIABLES: Final = ("AIOKWIRE_BOOTSTRAP", "AIOKWIRE_BOOTSTRAP_SERVERS")
 
@@ -105,7 +105,7 @@ def _keep(read: Callable[[str], ClientConfig]) -> Callable[..., None]:
         if given is None:
             return
         if ctx.meta.get(f"{_SETTINGS}.of", given) != given:
-            raise click.UsageError("give either --command-config or --profile, once")
+            raise click.UsageError("give --command-config or --profile, not both, and only once")
         try:
             ctx.meta[_SETTINGS] = _changed(read(given))
         except ConfigurationError as error:
@@ -118,7 +118,7 @@ def _keep(read: Callable[[str], ClientConfig]) -> Callable[..., None]:
 def connect_options() -> dict[str, Any]:
     """Return the options of a client from the file, the profile or the environment.
 
-    Raises: click.UsageError: a variable of the environment is not an option, or its file cannot be
+    Raises: click.UsageError: an environment variable does not name an option, or its file cannot be
     read.
     """
     ctx = click.get_current_context(silent=True)
@@ -133,7 +133,7 @@ def connect_options() -> dict[str, Any]:
 
 
 def overriding_options(bootstrap: str | None) -> dict[str, Any]:
-    """Return the options that replace those of a client that exists: addresses and login, as far as
+    """Return the options that replace those of an existing client: addresses and login, as far as
     the command line, the file or the profile name them."""
     ctx = click.get_current_context()
     given = ctx.meta.get(_SETTINGS, {})
@@ -212,7 +212,7 @@ def _profile(name: str) -> ClientConfig:
 
 
 def _environment() -> dict[str, Any]:
-    """Return the options of AIOKWIRE_SASL_PASSWORD and so on: `ClientConfig.from_environment`."""
+    """Return the options set by environment variables: `ClientConfig.from_environment`."""
     if not any(name.startswith("AIOKWIRE_") and name != "AIOKWIRE_BOOTSTRAP" for name in os.environ):
         return {}
     from aiokwire import ClientConfig
@@ -221,8 +221,9 @@ def _environment() -> dict[str, Any]:
 
 
 def default_options(config: ClientConfig) -> dict[str, Any]:
-    """Return what the environment gives for options that a client's code leaves at their defaults;
-    nothing if a file or a profile is the source.
+    """Return the environment's values of options that a client's code leaves at their defaults.
+
+    Empty if a file or a profile is the source.
 
     Raises: ConfigurationError: as `ClientConfig.from_environment`.
     """

@@ -56,7 +56,7 @@ def command(address: str | None, bootstrap: str) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out the warnings of clients: the report has them. With --verbose they are shown."""
+    """Suppress the clients' warnings, which the report repeats. --verbose shows them."""
     logger = logging.getLogger("aiokwire")
     before = logger.level
     if logging.getLogger().getEffectiveLevel() >= logging.WARNING:
@@ -150,7 +150,7 @@ async def _examine_cluster(config: ClientConfig, address: Address, report: Repor
         report.failed("metadata", str(error))
         return False
     user = f" as {config.sasl_plain_username}" if config.sasl_plain_username else ""
-    report.ok("login", f"{config.sasl_mechanism}{user}" if config.uses_sasl else "not needed here")
+    report.ok("login", f"{config.sasl_mechanism}{user}" if config.uses_sasl else "not required (no SASL)")
     report.ok("metadata", f"cluster {cluster.cluster_id} with {len(cluster.brokers)} broker(s)")
     await _examine_listeners(config, list(cluster.brokers.values())[:MAX_LISTENERS], report)
     return True
@@ -193,6 +193,6 @@ async def _try_listener(config: ClientConfig, broker: Broker, failures: dict[int
             async with Client(_once(config, Address(broker.host, broker.port))):
                 pass
     except TimeoutError:
-        failures[broker.node_id] = f"no answer within {LOGIN_SECONDS:.0f} s"
+        failures[broker.node_id] = f"no response within {LOGIN_SECONDS:.0f} s"
     except KafkaError as error:
         failures[broker.node_id] = str(error)

@@ -45,12 +45,12 @@ END: Final = Metric(
 )
 GROUPS: Final = Metric("kafka.exporter.group.count", "gauge", "{group}", "Groups that the last round checked.")
 FAILURES: Final = Metric(
-    "kafka.exporter.failure", "counter", "{failure}", "Groups whose lag could not be read, and lists of groups."
+    "kafka.exporter.failure", "counter", "{failure}", "Failed attempts to list the groups or to read a group's lag."
 )
 TOOK: Final = Metric("kafka.exporter.duration", "gauge", "s", "How long the last round took.")
 METRICS: Final = (LAG, COMMITTED, END, GROUPS, FAILURES, TOOK)
 
-AT_ONCE: Final = 8  # groups that are asked for at the same time
+AT_ONCE: Final = 8  # groups whose lag is read concurrently
 
 
 class GroupLags:

@@ -16,7 +16,7 @@ from aiokwire.errors import ClosedError, ConfigurationError
 if TYPE_CHECKING:
     from aiokwire.worker import Worker
 
-# A request that is longer (bytes), or takes longer (seconds), is not answered.
+# A request that is longer (bytes), or takes longer (seconds), gets no response.
 LONGEST: Final = 8192
 TIMEOUT: Final = 5.0
 _PHRASES: Final = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
@@ -71,7 +71,7 @@ async def _respond(stream: anyio.abc.SocketStream, worker: Worker) -> None:
 
 
 def answer_to(method: str, path: str, worker: Worker) -> tuple[int, str, bytes]:
-    """Return the status, the type and the body of an answer."""
+    """Return the status, the content type and the body of a response."""
     if method not in ("GET", "HEAD"):
         return 405, _JSON, b"{}"
     if path == "/metrics":

@@ -24,7 +24,7 @@ CHUNK = 500
 
 
 class Letter(NamedTuple):
-    """A dead letter with what its headers name; "-" is unknown: another program wrote it."""
+    """A dead letter and its headers; "-" for one that is missing: another program wrote it."""
 
     record: Record
     origin: Origin | None
@@ -60,7 +60,7 @@ class LetterFilter:
     until: int | None = None
 
     def selects(self, letter: Letter) -> bool:
-        """Return whether a dead letter has all that is asked for."""
+        """Return whether a dead letter meets all conditions."""
         first, last = self.offsets
         record = letter.record
         return (

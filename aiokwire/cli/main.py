@@ -22,7 +22,7 @@ VERBS = {
     "run": ("aiokwire.cli.run", "Run a worker, in one process or several."),
     "outbox": ("aiokwire.cli.outbox", "Send the rows of an outbox table."),
     "dlq": ("aiokwire.cli.dlq", "List, show, replay and drop dead letters."),
-    "acls": ("aiokwire.cli.acls", "List, add and remove ACLs: who may do what."),
+    "acls": ("aiokwire.cli.acls", "List, add and remove ACLs."),
     "users": ("aiokwire.cli.users", "List, add and remove users that log in with SCRAM."),
     "quotas": ("aiokwire.cli.quotas", "List, set and remove quotas of users, client ids and addresses."),
     "tokens": ("aiokwire.cli.tokens", "Create, list, renew and expire delegation tokens."),

@@ -22,15 +22,15 @@ UNREADABLE: Final = 2
 @click.command("migrate")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--write", is_flag=True, help="Change the files.")
-@click.option("--diff", is_flag=True, help="Print the changes as a diff: the default, beside --write too.")
+@click.option("--diff", is_flag=True, help="Print the changes as a diff: the default without --write and --check.")
 @click.option("--check", is_flag=True, help="Print no diff; exit with 1 if a file would change.")
-@click.option("--todo", is_flag=True, help="Insert a comment for each thing that is left to do.")
-@click.option("--keep-defaults", is_flag=True, help="Write down aiokafka's defaults where ours differ.")
+@click.option("--todo", is_flag=True, help="Insert a comment at each place that needs manual work.")
+@click.option("--keep-defaults", is_flag=True, help="Add aiokafka's defaults as arguments where aiokwire's differ.")
 def command(*, paths: tuple[Path, ...], write: bool, diff: bool, check: bool, todo: bool, keep_defaults: bool) -> None:
     """Rewrite programs that use aiokafka to aiokwire: files, or all Python files in folders.
 
-    Prints a diff, and to standard error what is left to do: file:line: name: what to do. What
-    cannot be rewritten safely stays as it is. Exits with 2 if a file cannot be read.
+    Prints a diff, and to standard error the manual work that remains: file:line: name: what to do.
+    Code that cannot be rewritten safely is left unchanged. Exits with 2 if a file cannot be read.
     """
     try:
         from aiokwire.migration import UnreadableFile, migrate_file, python_files

@@ -52,7 +52,7 @@ async def resolve(address: Address) -> list[str]:
         with anyio.fail_after(STEP_SECONDS):
             found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except TimeoutError:
-        raise Unhealthy(f"the resolver did not answer within {STEP_SECONDS:.0f} s: check /etc/resolv.conf") from None
+        raise Unhealthy(f"the resolver did not respond within {STEP_SECONDS:.0f} s: check /etc/resolv.conf") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise Unhealthy(f"{reason}: check the spelling, and the DNS of this machine") from None
@@ -76,7 +76,7 @@ async def connect(address: Address, ips: Sequence[str]) -> str:
 
 def _os_reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
-        return f"no answer within {STEP_SECONDS:.0f} s: a firewall drops the packets, or the host is down"
+        return f"no response within {STEP_SECONDS:.0f} s: a firewall drops the packets, or the host is down"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused: no process listens there; check the port, and that the broker runs"
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
@@ -134,7 +134,7 @@ async def handshake(tls: ClientTls, address: Address, ip: str) -> str:
 
 
 async def _certificate_of(tls: ClientTls, address: Address, ip: str) -> PeerCertificate | None:
-    """Return the certificate that was refused, if the port speaks TLS."""
+    """Return the certificate that was rejected, if the port uses TLS."""
     try:
         async with _stream(ip, address.port, tls.probe_context(), address.host) as stream:
             return read_der(stream.writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
@@ -162,7 +162,7 @@ class Greeting(NamedTuple):
 async def greet(config: ClientConfig, tls: ClientTls | None, address: Address, ip: str) -> Greeting:
     """Ask for API versions, and with SASL for the mechanisms.
 
-    Raises: Unhealthy: the port does not answer as a broker.
+    Raises: Unhealthy: the port does not respond as a broker does.
     """
     context = None if tls is None else await tls.fresh_context()
     try:
@@ -170,7 +170,7 @@ async def greet(config: ClientConfig, tls: ClientTls | None, address: Address, i
             with anyio.fail_after(STEP_SECONDS):
                 versions = await _ask(stream, api_versions.ApiVersionsRequest(), api_versions.ApiVersionsResponse, 0)
                 offered = await _mechanisms(stream, config) if config.uses_sasl else ()
-    except ssl.SSLError as error:  # with TLS 1.3 a missing client certificate is refused after the handshake
+    except ssl.SSLError as error:  # with TLS 1.3 a missing client certificate is rejected after the handshake
         certificate = None if tls is None else tls.has_certificate
         raise Unhealthy(explain_tls_error(error, host=address.host, has_certificate=certificate)) from None
     except (EOFError, OSError) as error:
@@ -182,7 +182,7 @@ async def greet(config: ClientConfig, tls: ClientTls | None, address: Address, i
 
 def _silence(config: ClientConfig, tls: ClientTls | None, error: Exception) -> str:
     other = "PLAINTEXT or SASL_PLAINTEXT" if config.uses_tls else "SSL or SASL_SSL"
-    what = "no answer" if isinstance(error, TimeoutError) else "the broker closed the connection"
+    what = "no response" if isinstance(error, TimeoutError) else "the broker closed the connection"
     causes = ["this may not be a port of a Kafka broker", f"it may expect another security_protocol ({other})"]
     if tls is not None and tls.has_certificate is False:
         causes = ["it may require a client certificate: set ssl_keystore_location, or ssl_certfile and ssl_keyfile"]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 TOPIC_WAIT = 10.0  # seconds for a topic to be found or created
 CHUNK = 1 << 20  # bytes read from the input at once
 MAX_LINE = 64 << 20  # a line is one record: input with longer ones has no lines
-_SHOWN = 80  # characters of a bad line in its error
+_SHOWN = 80  # characters of an invalid line that its error shows
 COUNT_EVERY = 20_000  # records between two checks of their outcomes
 
 
@@ -280,7 +280,7 @@ class Shipment:
     async def find_topic(self, producer: Producer[bytes, bytes]) -> None:
         """Wait for the topic before reading input.
 
-        Raises: BrokerError: the broker refuses it; RequestTimedOut: it does not exist.
+        Raises: BrokerError: the broker rejects it; RequestTimedOut: it does not exist.
         """
         with anyio.move_on_after(TOPIC_WAIT):
             await producer.partitions_for(self._topic)
@@ -294,7 +294,7 @@ class Shipment:
     async def add(self, producer: Producer[bytes, bytes], message: Message, where: str) -> None:
         """Submit a record.
 
-        Raises: InvalidArgument: the producer refuses it; the message names the file and line.
+        Raises: InvalidArgument: the producer rejects it; the message names the file and line.
         """
         try:
             delivery = await producer.submit(
@@ -351,7 +351,7 @@ def _sources(files: tuple[Path, ...], stack: ExitStack) -> Iterator[tuple[str, B
 
 
 async def read_chunks(source: BinaryIO) -> AsyncIterator[bytes]:
-    """Yield chunks of `source`; pipes and terminals are awaited, all else is read in a thread."""
+    """Yield chunks of `source`; pipes and terminals are awaited, others are read in a thread."""
     if not _can_be_awaited(source):
         while chunk := await run_in_thread(source.read, CHUNK):
             yield chunk

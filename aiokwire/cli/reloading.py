@@ -11,7 +11,7 @@ import anyio
 
 from aiokwire.threads import run_in_thread
 
-# The time between two looks (seconds).
+# The polling interval (seconds).
 INTERVAL: Final = 0.5
 _IGNORED: Final = frozenset({"__pycache__", "node_modules", "venv", "build", "site-packages"})
 

@@ -1,4 +1,4 @@
-"""Replays dead letters, each once: what is replayed is committed with it, in one transaction.
+"""Replays dead letters, each once: the records and the group's offset share a transaction.
 
 The committed offset of a replay's group is that of the first dead letter that is not replayed; its
 metadata holds the ranges that are replayed beyond, as a filter leaves gaps.
@@ -37,7 +37,7 @@ class ReplayedOffsets:
         return offset < self.offset or (place >= 0 and offset < self._earlier[place].end)
 
     def note(self, offset: int, *, is_replayed: bool) -> None:
-        """Note the next dead letter; offsets before it that have none count as it does."""
+        """Note the next dead letter; skipped offsets before it count as replayed if it is."""
         if is_replayed and not self._follows:
             self._ranges.append(OffsetRange(offset, offset + 1))
         elif is_replayed and self._ranges:
@@ -48,7 +48,7 @@ class ReplayedOffsets:
         self._next = offset + 1
 
     def progress(self, tp: TopicPartition) -> OffsetAndMetadata:
-        """Return what to commit.
+        """Return the offset and the metadata to commit.
 
         Raises: InvalidArgument: the ranges do not fit into the metadata of a commit.
         """

@@ -110,7 +110,7 @@ def command(
 
 
 def _command_of_process(number: int) -> list[str]:
-    """Return this command for one process: options that are given last count."""
+    """Return this command for one process; of a repeated option, the last value counts."""
     own = ["--processes", "1", "--no-reload", "--exit-with-stdin", "--number", str(number)]
     return [sys.executable, "-m", "aiokwire", *sys.argv[1:], *own]
 

@@ -50,7 +50,7 @@ class _Stdout(io.FileIO):
 
 def _name_stdout(stream: TextIO) -> None:
     if not isinstance(stream, io.TextIOWrapper):
-        return  # another program's stream
+        return  # replaced by an embedding program
     named = _Stdout(stream.fileno(), "w", closefd=False)
     sys.stdout = io.TextIOWrapper(
         named if isinstance(stream.buffer, io.RawIOBase) else io.BufferedWriter(named),  # raw: `python -u`
@@ -62,7 +62,7 @@ def _name_stdout(stream: TextIO) -> None:
 
 
 def discard_stdout() -> None:
-    """Send further output to /dev/null, also what the interpreter still flushes to a broken one."""
+    """Send further output to /dev/null, including output that the interpreter flushes at exit."""
     buffer = getattr(sys.stdout, "buffer", None)
     raw = getattr(buffer, "raw", buffer)
     if isinstance(raw, _Stdout):

@@ -83,7 +83,7 @@ async def test_a_healthy_broker_passes_every_step(lines: Lines) -> None:
     assert failures == 0
     steps = ["name", "port", "broker", "login", "metadata", "listener"]
     assert [line.split()[:2] for line in printed] == [["ok", step] for step in steps]
-    assert "not needed here" in printed[3]
+    assert "not required (no SASL)" in printed[3]
     assert "1 broker(s)" in printed[4]
 
 
@@ -158,7 +158,7 @@ async def test_a_port_that_never_responds_is_named(lines: Lines, monkeypatch: py
     printed, failures = await lines(f"127.0.0.1:{silent.sockets[0].getsockname()[1]}")
     silent.close()
     assert (failures, printed[-1][:14]) == (1, "FAILED  broker")
-    assert "no answer to ApiVersions" in printed[-1]
+    assert "no response to ApiVersions" in printed[-1]
 
 
 async def test_a_broker_without_sasl_is_explained(lines: Lines) -> None:

@@ -157,7 +157,7 @@ def test_mistakes_are_reported_with_advice(home: Path) -> None:
     assert "has no option 'sasl.pasword'; did you mean 'sasl_password'?" in failed("--command-config", str(file))
     write(profiles, "[prod]\n[other]\n")
     write(file, "client.id=a")
-    assert "give either --command-config or --profile" in failed("--profile", "prod", "--command-config", str(file))
+    assert "give --command-config or --profile, not both" in failed("--profile", "prod", "--command-config", str(file))
     assert "AIOKWIRE_SASL_MECHANISMUS is not an option" in failed(AIOKWIRE_SASL_MECHANISMUS="PLAIN")
     assert "AIOKWIRE_SASL_PASSWORD_FILE: /no/such cannot be read" in failed(AIOKWIRE_SASL_PASSWORD_FILE="/no/such")
 

@@ -1,4 +1,4 @@
-"""The processes of `aiokwire run`: started, restarted, replaced, stopped, killed if need be."""
+"""The processes of `aiokwire run`: started, restarted, replaced, stopped, killed if necessary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's work: a producer, two consumers, and a broker that dies halfway.
+"""The demo's work: a producer, two consumers, and a broker that is killed halfway.
 
 ```
 flights -> Producer -> broker process (killed, restarted) -> Consumer of partitions 0, 1 -> delays
@@ -122,7 +122,7 @@ async def _produce(outcome: Outcome, bootstrap: str, halfway: anyio.Event, start
             if number % 2000 == 0:
                 outcome.produced = number
                 deliveries = _collect(outcome, deliveries)
-                await anyio.lowlevel.checkpoint()  # the consumers' turn
+                await anyio.lowlevel.checkpoint()  # let the consumers run
             if number == len(values) // 2:
                 halfway.set()
         outcome.produced = len(values)

@@ -81,7 +81,7 @@ def draw(outcome: Outcome, path: Path) -> Path:
         names = ("acknowledged to the producer", "read by the consumers")
         plot_counts(left, outcome.samples, names, title="Flights through the broker", unit="flights")
         if outcome.killed_at is not None:
-            shade(left, outcome.killed_at, outcome.back_at or outcome.samples[-1][0], "broker dead (SIGKILL)")
+            shade(left, outcome.killed_at, outcome.back_at or outcome.samples[-1][0], "broker down (SIGKILL)")
         left.legend()
         right.barh([name for _, name in means], [mean for mean, _ in means], color="tab:blue")
         right.axvline(0, color="black", linewidth=0.8)

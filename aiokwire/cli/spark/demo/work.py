@@ -61,8 +61,8 @@ class Patience:
             load, cores = os.getloadavg()[0], os.cpu_count()
             log = "" if self._log is None else f"; its log is {self._log}"
             raise Stalled(
-                f"{self._what} made no progress for {PATIENCE:.0f} s and was ended (the machine has {cores} cores and "
-                f"a load of {load:.1f}){log}; start the demo again when the machine is less busy"
+                f"{self._what} made no progress for {PATIENCE:.0f} s and was stopped (the machine has {cores} cores "
+                f"and a load of {load:.1f}){log}; start the demo again when the machine is less busy"
             )
 
 
