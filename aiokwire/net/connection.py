@@ -225,7 +225,7 @@ class Connection:
         elif self._security.has_certificate:
             likely = "a broker that refuses the client's certificate (its log has the reason)"
         else:
-            likely = "a broker that requires a certificate of the client (set ssl_keystore_location)"
+            likely = "a broker that requires a client certificate (set ssl_keystore_location)"
         return f"{likely}, a proxy without a broker behind it, or no Kafka at all?"
 
     async def _open(self, timeout: float) -> tuple[Wire, str]:

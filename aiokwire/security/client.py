@@ -66,7 +66,7 @@ class ClientSecurity:
         return await self._tls.fresh_context()
 
     def probe_context(self) -> ssl.SSLContext:
-        """Return a context that accepts every certificate, to find out why one was refused."""
+        """Return a context that accepts every certificate, to find out why one was rejected."""
         assert self._tls is not None
         return self._tls.probe_context()
 
@@ -82,9 +82,9 @@ class ClientSecurity:
     def tls_failure(
         self, error: Exception, *, who: str, host: str, address: str, certificate: bytes | None = None
     ) -> KafkaError:
-        """Return the error for a failed handshake: final, or one that may pass.
+        """Return the error for a failed handshake: permanent or transient.
 
-        `who` names the broker; `certificate` is the one that was refused (DER), if it is known.
+        `who` names the broker; `certificate` is the rejected one (DER), if it is known.
         """
         from aiokwire.security.tls_errors import explain_tls_error, is_final  # loads late: for failures only
 
@@ -96,16 +96,16 @@ class ClientSecurity:
         return ConnectionFailed(cause, address=address, stage="tls")
 
     async def new_sasl_client(self, host: str) -> SaslClient:
-        """Return the client of one exchange with a broker, with the present credentials.
+        """Return the client of one exchange with a broker, with the current credentials.
 
-        Raises: AuthenticationFailed: no credentials, or refused ones; ConnectionFailed: their
+        Raises: AuthenticationFailed: no credentials, or rejected ones; ConnectionFailed: their
         source cannot be reached now (stage "sasl").
         """
         assert self._login is not None
         return await self._login.new_client(host)
 
     def on_refused(self) -> None:
-        """Ask for other credentials at the next login: a broker refused these."""
+        """Obtain new credentials at the next login: a broker rejected these."""
         if self._login is not None:
             self._login.invalidate()
 

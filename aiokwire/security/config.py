@@ -87,7 +87,7 @@ class SecurityConfig:
     ssl_cipher_suites: str | Sequence[str] | None = None
     """The cipher suites, by Java's or OpenSSL's names, separated by commas. None: OpenSSL's defaults."""
     ssl_crlfile: str | None = None
-    """A file with certificate revocation lists in PEM; a revoked certificate of a broker is refused."""
+    """A file with certificate revocation lists in PEM; a broker's certificate that is in them is rejected."""
     sasl_mechanism: str | None = None
     """How the client logs in: "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI" (Kerberos) or
     "AWS_MSK_IAM"; any name with `sasl_client_factory`."""
@@ -139,7 +139,7 @@ class SecurityConfig:
     sasl_oauthbearer_assertion_claim_exp_seconds: float = 300
     """How many seconds an assertion is valid."""
     sasl_oauthbearer_assertion_claim_nbf_seconds: float = 60
-    """How many seconds before now an assertion begins to be valid: for clocks that differ."""
+    """How many seconds before now an assertion becomes valid, to allow for clock skew."""
     sasl_oauthbearer_assertion_claim_jti_include: bool = False
     """Whether each assertion gets a unique identifier."""
     sasl_oauthbearer_extensions: str | Mapping[str, str] | tuple[tuple[str, str], ...] | None = None
@@ -147,9 +147,9 @@ class SecurityConfig:
     sasl_login_refresh_window_factor: float = 0.8
     """The part of a token's lifetime after which it is refreshed."""
     sasl_login_refresh_buffer_seconds: float = 300
-    """How many seconds before its end a token is refreshed at the latest."""
+    """A token is refreshed at least this many seconds before it expires."""
     sasl_login_refresh_min_period_seconds: float = 60
-    """How many seconds a token is used at least before it is refreshed."""
+    """A token is used for at least this many seconds before it is refreshed."""
     sasl_login_connect_timeout_ms: float = 10_000
     """How long a connection to the token endpoint may take."""
     sasl_login_read_timeout_ms: float = 10_000

@@ -95,7 +95,7 @@ class Shared(Generic[T]):
         return await self._fly(flight, current)
 
     def invalidate(self) -> None:
-        """Fetch at the next `get`: the broker refused the value."""
+        """Fetch at the next `get`: the broker rejected the value."""
         with self._lock:
             self._current = None
 

@@ -115,7 +115,7 @@ class GssapiClient:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the last message was returned; the broker answers with success or an error."""
+        """Whether the last message was returned; the broker responds with success or an error."""
         return self._is_complete
 
     async def evaluate_challenge(self, challenge: bytes) -> bytes:
@@ -165,7 +165,7 @@ class GssapiClient:
         return gssapi.Credentials(name=name, usage="initiate", store=store)
 
     def _choose_layer(self, context: gssapi.SecurityContext, challenge: bytes) -> bytes:
-        """Answer the offered security layers: none, and no authorization id."""
+        """Respond to the offered security layers: none, and no authorization id."""
         offer = context.unwrap(challenge).message
         if len(offer) != 4 or not offer[0] & NO_LAYER:
             raise AuthenticationFailed("GSSAPI: the broker requires a security layer, which Kafka does not use")

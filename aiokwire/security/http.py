@@ -1,7 +1,7 @@
 """Small HTTP requests to token endpoints, key sets and cloud metadata, with every bound set.
 
-Blocking: call it in a thread. The standard library does it, because a client library would be a
-dependency for a few requests an hour. Redirects are refused, proxies are not used; the system's
+Blocking: call it in a thread. It uses the standard library: a client library would be a
+dependency for a few requests an hour. Redirects are not followed, proxies not used; the system's
 certificate authorities are trusted (`SSL_CERT_FILE` names others).
 """
 
@@ -111,7 +111,7 @@ def request(
     parts = check_url(url, options.plain_hosts)
     for name, value in (headers or {}).items():
         if not value.isascii() or not value.isprintable():  # http.client's error would contain the value
-            raise AuthenticationFailed(f"{shown(url)}: the value of the header {name} has characters that HTTP refuses")
+            raise AuthenticationFailed(f"{shown(url)}: the value of the header {name} has characters that HTTP forbids")
     connection = _connection(parts, options.connect_timeout)
     try:
         connection.connect()

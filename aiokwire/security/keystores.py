@@ -1,7 +1,7 @@
 """Private keys with their certificates, and trusted certificates, from PEM and PKCS12.
 
 A PEM key store is one file with the key and the certificate chain, as Kafka's Java client reads it
-(KIP-651). PKCS12 files need the extra `tls`. JKS files are refused with the command that converts
+(KIP-651). PKCS12 files need the extra `tls`. JKS files are rejected with the command that converts
 them. Everything here reads files: call it in a thread.
 """
 
@@ -113,7 +113,7 @@ def read_key_store(location: str, kind: str, store_password: Secret | None, key_
 def pem_key_pair(
     certificates: bytes, key: bytes, password: Password, certificate_source: str, key_source: str
 ) -> KeyPair:
-    """Return the key pair of PEM texts, without what else they contain.
+    """Return the key pair of PEM texts, without their other contents.
 
     Raises: ConfigurationError: the certificate or the key is missing.
     """

@@ -40,13 +40,13 @@ class Login:
         """Return the client's side of an exchange with the broker at `host`.
 
         Raises:
-            AuthenticationFailed: the credentials are missing or refused by their source.
+            AuthenticationFailed: the credentials are missing or rejected by their source.
             ConnectionFailed: the source of the credentials cannot be reached now.
         """
         return await self._new_client(host)
 
     def invalidate(self) -> None:
-        """Ask for other credentials at the next login: a broker refused these."""
+        """Obtain new credentials at the next login: a broker rejected these."""
         if self._credentials is not None:
             self._credentials.invalidate()
 
@@ -163,7 +163,7 @@ def _token_source(config: SecurityConfig) -> Callable[[], Awaitable[Fetched[OAut
 
 
 def _token_request(config: SecurityConfig) -> Callable[[], Awaitable[OAuthToken]]:
-    """Return the function that asks the user's provider or the token endpoint for a token."""
+    """Return the function that requests a token from the user's provider or the token endpoint."""
     source: Any = config.sasl_oauth_token_provider
     if source is not None:
         provider = Provider[Any](getattr(source, "token", source), option="sasl_oauth_token_provider")
@@ -227,7 +227,7 @@ def as_token(found: object, extensions: Mapping[str, str] | None = None) -> OAut
 
 
 def check_times(token: OAuthToken, now: float) -> None:
-    """Check that a token is valid now; a broker with the right time would refuse it.
+    """Check that a token is valid now; a broker with the right time would reject it.
 
     Raises: AuthenticationFailed: it has expired, or is not valid yet: a clock is wrong.
     """

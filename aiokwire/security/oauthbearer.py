@@ -25,7 +25,7 @@ ValidateToken = Callable[[Secret], Awaitable[OAuthToken]]
 
 
 class OAuthBearerClient:
-    """The client's side of OAUTHBEARER: the token, and an answer to the broker's error."""
+    """The client's side of OAUTHBEARER: the token, and a response to the broker's error."""
 
     mechanism: Final = MECHANISM
 
@@ -42,13 +42,13 @@ class OAuthBearerClient:
 
     @property
     def error(self) -> str:
-        """Why the broker refused the token; empty before."""
+        """Why the broker rejected the token; empty before."""
         return self._error
 
     async def evaluate_challenge(self, challenge: bytes) -> bytes:
         """Return the token's message; then b"", or b"\\x01" if the challenge is the broker's error.
 
-        Raises: AuthenticationFailed: the broker refused the token, or its extensions cannot be
+        Raises: AuthenticationFailed: the broker rejected the token, or its extensions cannot be
         sent.
         """
         if self._error or self._is_complete:
@@ -91,9 +91,9 @@ def _explained(challenge: bytes) -> str:
         found = json.loads(challenge[:MAX_MESSAGE])
         status, scope = str(found["status"]), str(found.get("scope") or "")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return f"the broker refused the OAuth token: {challenge[:200].decode(errors='replace')}"
+        return f"the broker rejected the OAuth token: {challenge[:200].decode(errors='replace')}"
     needed = f" (it needs the scope {scope!r})" if scope else ""
-    return f"the broker refused the OAuth token: status {status!r}{needed}"
+    return f"the broker rejected the OAuth token: status {status!r}{needed}"
 
 
 class OAuthBearerServer:
@@ -130,7 +130,7 @@ class OAuthBearerServer:
         return self._extensions
 
     async def evaluate_response(self, response: bytes) -> bytes:
-        """Return b"" if the token is valid, else the error as JSON; its answer raises.
+        """Return b"" if the token is valid, else the error as JSON; the reply to it raises.
 
         Raises: AuthenticationFailed: the message is malformed, or the client confirmed the error.
         """

@@ -132,12 +132,12 @@ class TokenEndpoint:
         self._has_warned = False  # since the last token: one log line per incident
 
     async def token(self) -> OAuthToken:
-        """Request a token; retry what may pass, in total for `sasl_login_retry_backoff_max_ms`.
+        """Request a token; retry transient errors, in total for `sasl_login_retry_backoff_max_ms`.
 
         It ends before the caller's deadline, whose error would not name the cause.
 
         Raises:
-            AuthenticationFailed: the provider refuses the client.
+            AuthenticationFailed: the provider rejects the client.
             ConnectionFailed: the provider cannot be reached, or fails.
         """
         backoff = Backoff(self._retry_initial, self._retry_max, rng=self._rng)
@@ -168,7 +168,7 @@ class TokenEndpoint:
     def _warn(self, error: ConnectionFailed, left: float) -> None:
         if not self._has_warned:
             self._has_warned = True
-            logger.warning("no OAuth token yet, trying again for up to %.1f s: %s", left, error)
+            logger.warning("no OAuth token yet, retrying for up to %.1f s: %s", left, error)
 
     def _request(self, options: HttpOptions) -> OAuthToken:
         """Send one request; blocks."""

@@ -29,7 +29,7 @@ class PlainClient:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the message was sent; the broker answers with success or an error."""
+        """Whether the message was sent; the broker responds with success or an error."""
         return self._is_complete
 
     async def evaluate_challenge(self, challenge: bytes) -> bytes:

@@ -45,7 +45,7 @@ def _is_installed(package: str) -> bool:
 def _json(response: HttpResponse, what: str) -> dict[str, Any]:
     """Return the object of a response.
 
-    Raises: AuthenticationFailed: refused; ConnectionFailed: the service fails.
+    Raises: AuthenticationFailed: the request was rejected; ConnectionFailed: the service fails.
     """
     if response.status >= 500 or response.status == 429:
         raise ConnectionFailed(f"{what} responded with status {response.status}", stage="sasl")

@@ -45,7 +45,7 @@ class SaslClient(Protocol):
     async def evaluate_challenge(self, challenge: bytes) -> bytes:
         """Return the response to a challenge; the first call passes b"".
 
-        Raises: AuthenticationFailed: the server did not prove its identity, or sent nonsense.
+        Raises: AuthenticationFailed: no proof of the server's identity, or a malformed message.
         """
         ...
 
@@ -71,7 +71,7 @@ class SaslServer(Protocol):
     async def evaluate_response(self, response: bytes) -> bytes:
         """Return the challenge that follows a client's response.
 
-        Raises: AuthenticationFailed: the credentials are refused; the text is for the client and
+        Raises: AuthenticationFailed: the credentials are rejected; the text is for the client and
         reveals nothing about other users.
         """
         ...

@@ -45,7 +45,7 @@ class ScramCredential(NamedTuple):
     expires_at: float = math.inf  # seconds since the epoch
 
     def __repr__(self) -> str:
-        return f"ScramCredential(iterations={self.iterations})"  # the keys allow to impersonate the server
+        return f"ScramCredential(iterations={self.iterations})"  # the keys would allow impersonating the server
 
 
 FindCredential = Callable[[str], ScramCredential | None]
@@ -186,11 +186,11 @@ class ScramClient:
         nonce, salt, iterations = _parse_server_first(server_first)
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise AuthenticationFailed(
-                f"{self.mechanism}: the broker's nonce does not extend the client's: another party may have answered"
+                f"{self.mechanism}: the broker's nonce does not extend the client's: another party may have responded"
             )
         if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
             raise AuthenticationFailed(
-                f"{self.mechanism}: the broker asks for {iterations} iterations; allowed are {MIN_ITERATIONS} to "
+                f"{self.mechanism}: the broker requires {iterations} iterations; allowed are {MIN_ITERATIONS} to "
                 f"{MAX_ITERATIONS}: store the user's credentials again with a count in this range"
             )
         salted = await self._cache.get(self.mechanism, self._credentials.password, salt, iterations)
@@ -204,12 +204,12 @@ class ScramClient:
     def _verify(self, server_final: str) -> None:
         attribute = server_final.split(",", 1)[0]
         if attribute.startswith("e="):
-            raise AuthenticationFailed(f"{self.mechanism}: the broker refused the login: {attribute[2:]}")
+            raise AuthenticationFailed(f"{self.mechanism}: the broker rejected the login: {attribute[2:]}")
         expected = f"v={_encode64(self._server_signature)}"
         if not hmac.compare_digest(attribute.encode(), expected.encode()):
             raise AuthenticationFailed(
                 f"{self.mechanism}: the broker did not prove that it knows the password: another party may have "
-                "answered; check the address, and use SASL_SSL"
+                "responded; check the address, and use SASL_SSL"
             )
         self._is_complete = True
 
@@ -346,7 +346,7 @@ def _parse_client_first(text: str) -> tuple[str, str, bool, str]:
     """Return user, nonce, whether it is a delegation token, and the authorization id."""
     parts = text.split(",")
     if len(parts) < 4 or parts[0] not in {"n", "y"} or parts[1][:2] not in {"", "a="}:
-        raise AuthenticationFailed("the client's first SCRAM message is malformed, or asks for channel binding")
+        raise AuthenticationFailed("the client's first SCRAM message is malformed, or requires channel binding")
     if not parts[2].startswith("n=") or not parts[3].startswith("r=") or not _NONCE.fullmatch(parts[3][2:]):
         raise AuthenticationFailed("the client's first SCRAM message lacks a user name or a nonce")
     is_token = any(part.lower() == "tokenauth=true" for part in parts[4:])

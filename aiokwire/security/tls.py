@@ -152,7 +152,7 @@ class ClientTls:
         return self._contexts.reload()
 
     def probe_context(self) -> ssl.SSLContext:
-        """Return a context that accepts every certificate, to find out why one was refused.
+        """Return a context that accepts every certificate, to find out why one was rejected.
 
         It sends no certificate of the client. No credentials may follow on its connections.
         """
@@ -495,7 +495,7 @@ def _explain_load_error(error: ssl.SSLError, pair: KeyPair, leaf: PeerCertificat
             f"{pair.certificate_source}: the certificate of the key must be the first one of the chain"
         )
     if error.reason in ("EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL", "CA_MD_TOO_WEAK"):
-        return f"OpenSSL refuses the certificate in {pair.certificate_source} as too weak ({error.reason}): renew it"
+        return f"OpenSSL rejects the certificate in {pair.certificate_source} as too weak ({error.reason}): renew it"
     if pair.is_encrypted:
         return f"the password of the private key in {pair.key_source} is wrong (ssl_key_password), or it is corrupt"
     return f"the private key in {pair.key_source} cannot be read ({_reason(error)}); copy it again"

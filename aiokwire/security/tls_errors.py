@@ -10,7 +10,7 @@ from aiokwire.security.certificate_info import PeerCertificate
 
 _TRUST: Final = "set ssl_cafile (ssl_truststore_location) to the certificate of the authority that signs the brokers'"
 
-# Alerts and errors that may pass: the peer was overloaded or ended.
+# Transient alerts and errors: the peer was overloaded or stopped.
 _PASSING: Final = frozenset(
     {
         "TLSV1_ALERT_INTERNAL_ERROR",
@@ -21,8 +21,8 @@ _PASSING: Final = frozenset(
 )
 
 _ALERTS: Final = {
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it requires a certificate of the client, and none was sent",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "it refuses the client's certificate, or requires one and none was sent",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it requires a client certificate, and none was sent",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it rejects the client's certificate, or requires one and none was sent",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client's certificate has expired",
     "SSLV3_ALERT_CERTIFICATE_REVOKED": "the client's certificate is revoked",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not accept the client's certificate",
@@ -80,7 +80,7 @@ def explain_tls_error(
         return _explain_alert(_reason(error), str(error), has_certificate)
     if isinstance(error, TimeoutError | ConnectionAbortedError):
         return (
-            "the TLS handshake was not answered in time: the port may expect plaintext (set "
+            "the TLS handshake timed out: the port may expect plaintext (set "
             "security_protocol=PLAINTEXT or SASL_PLAINTEXT), or the broker is overloaded"
         )
     if isinstance(error, ConnectionError | EOFError):
@@ -89,7 +89,7 @@ def explain_tls_error(
 
 
 def _closed(has_certificate: bool | None) -> str:
-    certificate = "refuses the client's certificate" if has_certificate else "requires a certificate of the client"
+    certificate = "rejects the client's certificate" if has_certificate else "requires a client certificate"
     remedy = "" if has_certificate else " (set ssl_keystore_location)"
     return (
         "the peer closed the connection during the TLS handshake: the port may expect plaintext (set "
@@ -104,7 +104,7 @@ def _closed(has_certificate: bool | None) -> str:
 def _explain_verification(error: ssl.SSLCertVerificationError, host: str, certificate: PeerCertificate | None) -> str:
     explain = _VERIFICATIONS.get(error.verify_code)
     if explain is None:
-        return f"the broker's certificate{_owner(certificate)} is refused: {error.verify_message}"
+        return f"the broker's certificate{_owner(certificate)} was rejected: {error.verify_message}"
     return explain(host, certificate)
 
 
@@ -181,11 +181,13 @@ def _explain_alert(reason: str, text: str, has_certificate: bool | None) -> str:
     if reason in _VERSIONS:
         return "the peer supports no TLS version of ssl_enabled_protocols: allow TLSv1.2 and TLSv1.3 on both sides"
     if reason in _ALERTS:
-        return f"the broker closed the connection by the alert {reason}: {_ALERTS[reason]}; {_remedy(has_certificate)}"
+        return (
+            f"the broker closed the connection with the alert {reason}: {_ALERTS[reason]}; {_remedy(has_certificate)}"
+        )
     if reason in _CIPHERS:
         return (
             f"the TLS handshake failed ({reason}): the two sides have no cipher suite in common (ssl_cipher_suites), "
-            f"or the broker requires a certificate of the client: {_remedy(has_certificate)}"
+            f"or the broker requires a client certificate: {_remedy(has_certificate)}"
         )
     if reason == "UNEXPECTED_EOF_WHILE_READING":
         return _closed(has_certificate)

@@ -184,7 +184,7 @@ class TokenValidator:
             raise AuthenticationFailed("the token has critical headers, which are not supported")
         key_id = header.get("kid", "")
         if not isinstance(key_id, str) or len(key_id) > MAX_NAME:
-            raise AuthenticationFailed("the token's key id is not a text")
+            raise AuthenticationFailed("the token's key id is not a string")
         keys = await self._fetched_keys(key_id)
         usable = [key for key in keys if key.algorithm in {"", algorithm}]
         if not any(is_signed_by(algorithm, key.public, message, signature) for key in usable):
@@ -199,7 +199,7 @@ class TokenValidator:
         try:
             return await self._keys.keys(key_id)
         except KafkaError as error:
-            logger.error("a client's OAuth token cannot be validated: %s; the login is refused", error)
+            logger.error("a client's OAuth token cannot be validated: %s; the login fails", error)
             raise AuthenticationFailed("the broker cannot validate tokens now") from error
 
     def _check_claims(self, claims: dict[str, Any]) -> None:

@@ -156,13 +156,13 @@ MISTAKES = {
     "no client certificate": Mistake(
         lambda it: trusting(it, "SSL", "SSL"),
         AuthenticationFailed,
-        r"requires? (?:one|a certificate of the client)",
+        r"requires? (?:one|a client certificate)",
         "set ssl_keystore_location",
     ),
     "no client certificate with TLS 1.2": Mistake(
         lambda it: trusting(it, "SSL", "SSL") | {"ssl_enabled_protocols": "TLSv1.2"},
         AuthenticationFailed,
-        r"requires? (?:one|a certificate of the client)",
+        r"requires? (?:one|a client certificate)",
         "set ssl_keystore_location",
     ),
     "a client certificate of another authority": Mistake(
@@ -330,7 +330,7 @@ MISTAKES = {
     "a token for another audience": Mistake(
         lambda it: with_token(it, audience="another", scope="kafka"),
         AuthenticationFailed,
-        "the broker refused the OAuth token: status 'invalid_token'",
+        "the broker rejected the OAuth token: status 'invalid_token'",
         "check the token's issuer, audience",
     ),
     # Kerberos

@@ -85,7 +85,7 @@ async def test_a_start_without_a_token_endpoint_names_it(
         with pytest.raises(ConnectionFailed, match=rf"no OAuth token after .*:{free_port}/token: .*refused"):
             await client.start()
     (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("aiokwire.")]
-    assert "no OAuth token yet, trying again for up to" in line
+    assert "no OAuth token yet, retrying for up to" in line
 
 
 async def test_a_wrong_password_ends_the_start_at_once(caplog: pytest.LogCaptureFixture) -> None:

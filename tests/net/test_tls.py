@@ -192,7 +192,7 @@ async def test_a_missing_client_certificate_is_final_although_it_is_noticed_late
             group.start_soon(anyio.to_thread.run_sync, accept_one, listener, server_context(requires_certificate=True))
             error = await refused(address)
     assert isinstance(error, AuthenticationFailed)
-    assert "requires a certificate of the client" in str(error)
+    assert "requires a client certificate" in str(error)
 
 
 async def test_a_missing_client_certificate_is_the_likely_cause_of_a_hang_up(serve: Serve) -> None:
@@ -200,7 +200,7 @@ async def test_a_missing_client_certificate_is_the_likely_cause_of_a_hang_up(ser
     async with serve(echo, tls=server_context(requires_certificate=True)) as address:
         error = await refused(address)
     assert isinstance(error, ConnectionFailed)
-    assert "requires a certificate of the client (set ssl_keystore_location)" in str(error)
+    assert "requires a client certificate (set ssl_keystore_location)" in str(error)
 
 
 async def test_a_server_sends_its_alert_before_it_closes() -> None:
@@ -219,7 +219,7 @@ async def test_a_server_sends_its_alert_before_it_closes() -> None:
         with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
             await accepted[0].shake_hands(5)
     assert isinstance(error, AuthenticationFailed)
-    assert "TLSV13_ALERT_CERTIFICATE_REQUIRED: it requires a certificate of the client" in str(error)
+    assert "TLSV13_ALERT_CERTIFICATE_REQUIRED: it requires a client certificate" in str(error)
 
 
 async def test_a_port_without_tls_is_named_as_the_cause(serve: Serve) -> None:

@@ -31,7 +31,7 @@ async def exchange(
 ) -> None:
     """Pass the messages of both sides through `network` until both are complete.
 
-    Raises: AuthenticationFailed: a side refuses.
+    Raises: AuthenticationFailed: one side rejects the other.
     """
     challenge, number = b"", 0
     while not (client.is_complete and server.is_complete):

@@ -64,7 +64,7 @@ def test_any_error_of_the_broker_is_an_error_of_authentication(challenge: bytes)
         assert await one.evaluate_challenge(challenge) == b"\x01"
         await one.evaluate_challenge(b"")
 
-    with pytest.raises(AuthenticationFailed, match="the broker refused the OAuth token"):
+    with pytest.raises(AuthenticationFailed, match="the broker rejected the OAuth token"):
         await_now(play())
 
 

@@ -1,4 +1,4 @@
-"""Tokens from a token endpoint: both grants, retries, refusals, bounds."""
+"""Tokens from a token endpoint: both grants, retries, rejected requests, bounds."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ async def test_the_first_failure_is_logged_and_the_others_are_not(
     lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(lines) == 2
     assert re.match(
-        r"no OAuth token yet, trying again for up to \d+\.\d s: http.*/token responded with status 503", lines[0]
+        r"no OAuth token yet, retrying for up to \d+\.\d s: http.*/token responded with status 503", lines[0]
     )
 
 
@@ -200,7 +200,7 @@ def test_loopback_needs_no_tls(host: str) -> None:
 
 
 def test_a_response_that_drips_is_bounded_in_total(provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = iter(range(0, 10**9, 6000))  # each look at the clock is 6 s later
+    now = iter(range(0, 10**9, 6000))  # each reading of the clock is 6 s later
     monkeypatch.setattr("aiokwire.security.http.wall_ms", now.__next__)
     provider.answers = [Answer(200, b"x" * 400_000)]
     with pytest.raises(ConnectionFailed, match="no response in time"):

@@ -1,4 +1,4 @@
-"""PLAIN: one message, and the same refusal for an unknown user as for a wrong password."""
+"""PLAIN: one message, and the same error for an unknown user as for a wrong password."""
 
 from __future__ import annotations
 

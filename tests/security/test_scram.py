@@ -141,7 +141,7 @@ def test_nonsense_from_the_client_is_an_error_of_authentication(mechanism: str, 
 async def test_too_few_and_too_many_iterations_are_refused_before_they_are_computed(iterations: int) -> None:
     one = client("SCRAM-SHA-256", nonce="abc")
     await one.evaluate_challenge(b"")
-    with pytest.raises(AuthenticationFailed, match=f"asks for {iterations} iterations; allowed are 4096 to 1000000"):
+    with pytest.raises(AuthenticationFailed, match=f"requires {iterations} iterations; allowed are 4096 to 1000000"):
         await one.evaluate_challenge(f"r=abcdef,s=AAAA,i={iterations}".encode())
 
 

@@ -1,6 +1,6 @@
 """No password or token is in a repr, a log line, an error, a hook's argument or a command's output.
 
-Clients log in at an embedded broker, are refused, or find a closed port; all texts are searched.
+Clients log in at an embedded broker, are rejected, or find a closed port; all texts are searched.
 """
 
 from __future__ import annotations

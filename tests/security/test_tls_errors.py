@@ -296,7 +296,7 @@ async def test_a_peer_that_does_not_respond_is_reported_as_transient(files: File
         error = await failure(client, port, timeout=0.2)
     assert not is_final(error)
     text = explain_tls_error(error, host="localhost")
-    assert text.startswith("the TLS handshake was not answered in time: the port may expect plaintext")
+    assert text.startswith("the TLS handshake timed out: the port may expect plaintext")
     assert explain_tls_error(TimeoutError(), host="localhost") == text
 
 

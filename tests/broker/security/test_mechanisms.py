@@ -57,7 +57,7 @@ async def test_a_token_of_another_issuer_is_refused(provider: IdentityProvider) 
             sasl_mechanism="OAUTHBEARER",
             sasl_oauth_token_provider=lambda: token,
         )
-        with pytest.raises(AuthenticationFailed, match="refused the OAuth token: status 'invalid_token'"):
+        with pytest.raises(AuthenticationFailed, match="rejected the OAuth token: status 'invalid_token'"):
             await producer.start()
         await producer.close()
 
