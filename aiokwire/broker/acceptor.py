@@ -30,19 +30,19 @@ logger = logging.getLogger(__name__)
 HANDSHAKE_SECONDS: Final = 10.0
 MOST_HANDSHAKES: Final = 256  # concurrent; one more aborts the oldest
 ACCEPTS: Final = 16  # in one turn of the loop
-PAUSE: Final = 1.0  # seconds without accepting, after an error of the system (too many open files)
+PAUSE: Final = 1.0  # seconds until the next attempt to accept after a system error (too many open files)
 _EXPLAINED: Final = {
     "HTTP_REQUEST": "the client sent an HTTP request",
     "WRONG_VERSION_NUMBER": "the client does not use TLS: it needs security_protocol=SSL or SASL_SSL",
     "UNEXPECTED_MESSAGE": "the client does not use TLS: it needs security_protocol=SSL or SASL_SSL",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client has no certificate: it needs ssl_keystore_location",
-    "CERTIFICATE_VERIFY_FAILED": "the client's certificate is refused",
+    "CERTIFICATE_VERIFY_FAILED": "the client's certificate was rejected",
     "UNSUPPORTED_PROTOCOL": "the client supports only TLS versions that ssl.enabled.protocols does not contain",
     "NO_SHARED_CIPHER": "the client supports none of ssl.cipher.suites",
     "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the broker's certificate: it needs ssl_truststore_location",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "the client refuses the broker's certificate",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client refuses the broker's certificate (its host name or authority)",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client refuses the broker's certificate: it has expired",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client rejected the broker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client rejected the broker's certificate (its host name or authority)",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client rejected the broker's certificate: it has expired",
 }
 
 
@@ -168,7 +168,7 @@ class TlsAcceptor:
 def explain_handshake(error: OSError) -> str | None:
     """Return the cause of a failed handshake; None if the client only closed the connection."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the client's certificate is refused: {error.verify_message}"
+        return f"the client's certificate was rejected: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
             return None

@@ -50,7 +50,7 @@ class Adoption(NamedTuple):
 
     topics: list[AdoptedTopic]
     broker_configs: dict[str, dict[str, str]]
-    leader_epoch: int  # the greatest that clients may know
+    leader_epoch: int  # the highest that clients may have seen
     next_producer_id: int
     is_broker_held: bool  # the broker's default retention is unlimited until the operator sets one
 

@@ -250,7 +250,7 @@ class Broker:
     def bootstrap_servers(self) -> str:
         """The nodes' addresses for clients of this machine, `host:port`, at the first listener.
 
-        Raises: BrokerClosed: the broker does not serve.
+        Raises: BrokerClosed: the broker is not running.
         """
         return ",".join(str(_local(node.endpoint)) for node in self.state.nodes)
 
@@ -270,9 +270,9 @@ class Broker:
 
     @property
     def state(self) -> BrokerState:
-        """Topics, logs and configs of the broker while it serves.
+        """Topics, logs and configs of the running broker.
 
-        Raises: BrokerClosed: the broker does not serve.
+        Raises: BrokerClosed: the broker is not running.
         """
         if self._serving is None:
             raise BrokerClosed("this Broker is not running: start it first, or use `async with`")
@@ -325,7 +325,7 @@ class Broker:
 
         A file that cannot be used is logged, and the previous certificate stays in use.
 
-        Raises: BrokerClosed: the broker does not serve.
+        Raises: BrokerClosed: the broker is not running.
         """
         if self._serving is None:
             raise BrokerClosed("this Broker is not running: start it first, or use `async with`")
@@ -337,7 +337,7 @@ class Broker:
         """Create a topic without a request.
 
         Raises: ConfigurationError: a bad name, number or config. BrokerError: the topic exists.
-        StorageError: the disk refuses.
+        StorageError: the topic cannot be stored.
         """
         state = self.state
         count = state.configs.integer("num.partitions") if partitions is None else partitions

@@ -2,7 +2,7 @@
 
 A subscription is a config resource of type CLIENT_METRICS. It selects clients by `match`, and
 requests `metrics` by prefixes of their names every `interval.ms`. What clients push is untrusted:
-its size is bounded, odd names are left out, and idle clients are forgotten.
+its size is bounded, invalid names are dropped, and idle clients are forgotten.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MATCHED: Final = (
     "client_source_port",
     "client_instance_id",
 )
-MAX_CLIENTS: Final = 10_000  # remembered, also their connections
+MAX_CLIENTS: Final = 10_000  # that are remembered; also the maximum of remembered connections
 MAX_VALUES: Final = 200_000  # of all clients
 IDLE_SECONDS: Final = 60.0  # at least, after which a client is forgotten
 EXPANSION: Final = 4  # the factor of `telemetry.max.bytes` that a push may decompress to
@@ -207,7 +207,7 @@ class ClientMetrics:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def instance(self, instance_id: bytes, client: PushingClient) -> ClientInstance:
-        """Return the client of that id, or a new one, with a new id for a zero one."""
+        """Return the client of that id, or a new one, with a new id instead of the zero id."""
         while instance_id == ZERO_UUID:
             instance_id = self._rng.randbytes(16)
         found = self._instances.pop(instance_id, None)
@@ -237,7 +237,7 @@ class ClientMetrics:
             del self._instances[key]
 
     def check_request(self, instance: ClientInstance, now: float) -> None:
-        """Check that a client may ask for its subscription now.
+        """Check that a client may request its subscription now.
 
         Raises: BrokerError: its requests are too frequent.
         """
@@ -258,7 +258,7 @@ class ClientMetrics:
         code = self._fault_of(instance, request, is_early=is_early)
         instance.pushed(None if is_early else now, code, is_last=request.terminating)
         if code is not ErrorCode.NONE:
-            raise BrokerError("the broker refused the push", code=code)
+            raise BrokerError("the broker rejected the push", code=code)
 
     def _fault_of(self, instance: ClientInstance, request: PushTelemetryRequest, *, is_early: bool) -> ErrorCode:
         if is_early:

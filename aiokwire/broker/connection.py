@@ -82,11 +82,11 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.host = self.peer = "?"
         self._pumping = False  # within `_pump`: a frame that arrives now waits in the queue
         self._in_line = False  # waiting for its next turn
-        self._turn = -1  # of the line, in which the read event last handled requests
+        self._turn = -1  # the number of the turn (`Turns`) in which the read event last handled requests
         self._writable = True
         self._reading = True
         self._closed = False  # by the broker: the queue is dropped
-        self._gone = False  # the client has left: the queue is still handled, because acks=0 expects no response
+        self._gone = False  # the client disconnected: the queue is still handled, because acks=0 expects no response
         # The request that the driver waits for; until it is done no other is handled.
         self._waiting: tuple[Call, Awaitable[Answer]] | None = None
         self._usage: Usage | None = None  # of the request being handled, while there are quotas
@@ -309,7 +309,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _answer(self, call: Call, response: Answer) -> int:
         """Write a response; return the number of bytes encoded for it, without records."""
         transport = self._transport
-        if response is None or transport is None or transport.is_closing():  # or lost, which is reported a turn later
+        if response is None or transport is None or transport.is_closing():  # a loss is reported one turn later
             if self._usage is not None:
                 self._charge(call, self._usage, None, [])
             return 0
@@ -331,7 +331,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return len(chunks[0])
 
     def _charge(self, call: Call, usage: Usage, response: Answer, chunks: list[Buffer]) -> list[Buffer]:
-        """Count a request for the quotas of its client; return its response, mute if throttled."""
+        """Count a request for its client's quotas; return its response. If throttled, mute it."""
         self._usage = None
         throttle_ms = count_request(call, usage, response, sum(map(len, chunks)))
         if throttle_ms == 0 or self._gone:

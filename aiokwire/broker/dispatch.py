@@ -56,7 +56,7 @@ def _table(*rows: tuple[ApiKey, int, int, int]) -> dict[int, Api]:
 
 
 APIS = _table(
-    # Advertised from 0 although a current Kafka refuses versions below 3: otherwise old librdkafka stops compressing.
+    # Advertised from 0 although current Kafka rejects versions below 3: otherwise old librdkafka stops compressing.
     (ApiKey.PRODUCE, 0, 13, 0),
     (ApiKey.FETCH, 4, 18, 0),
     (ApiKey.LIST_OFFSETS, 1, 11, 0),

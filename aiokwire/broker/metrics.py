@@ -98,7 +98,7 @@ class BrokerCounts:
         self._opened += 1
 
     def closed(self) -> None:
-        """An accepted connection is gone."""
+        """An accepted connection was closed."""
         self._closed += 1
 
     def received(self, api: int, size: int) -> None:

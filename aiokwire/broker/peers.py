@@ -58,7 +58,7 @@ class PeerLog:
         for host, count in counts.items():
             if count > PER_WINDOW:
                 logger.warning(
-                    "closed %d more connections from %s for bad requests within %.0f s (not logged individually)",
+                    "closed %d more connections from %s after errors within %.0f s (not logged individually)",
                     count - PER_WINDOW,
                     printable(host),
                     WINDOW,
@@ -92,7 +92,7 @@ class ConnectionLimits:
         self._total = 0
 
     def refusal(self, host: str) -> str | None:
-        """Return the reason why another connection from this address must be refused, if any."""
+        """Return the reason why another connection from this address must be rejected, if any."""
         most = self._configs.integer("max.connections")
         if self._total >= most:
             return f"max.connections ({most}) is reached"

@@ -70,7 +70,7 @@ class Server:
         """`ids` numbers the connections; all servers share it and `turns`, a node's `limits`."""
         self._state = state
         self._node = node
-        self._tasks: anyio.abc.TaskGroup | None = None  # drives the connections, while it serves
+        self._tasks: anyio.abc.TaskGroup | None = None  # drives the connections while the server runs
         self._servers: list[asyncio.Server] = []
         self._acceptors: list[TlsAcceptor] = []  # instead of servers, if the listener uses TLS
         self._connections: dict[ServerConnection, None] = {}  # in the order of their arrival
@@ -78,7 +78,7 @@ class Server:
         self.turns = turns
         self.security = security
         self._limits = limits
-        self._empty = anyio.Event()  # set when the last connection is gone
+        self._empty = anyio.Event()  # set when the last connection was closed
 
     @property
     def connections(self) -> list[ServerConnection]:
@@ -238,7 +238,7 @@ class Server:
                 for listening in server.sockets:
                     loop.remove_reader(listening)
         with anyio.CancelScope(shield=True):
-            for _ in range(3):  # opened, refused by `opened`, closed
+            for _ in range(3):  # opened, rejected by `opened`, closed
                 await anyio.lowlevel.checkpoint()
 
 
@@ -317,7 +317,7 @@ class Listeners:
             await server.serve(tasks)
 
     async def stop(self, node: Node) -> None:
-        """Stop a node: its ports refuse, its connections break, its fetch sessions are removed."""
+        """Stop a node: close its ports, break its connections, remove its fetch sessions."""
         node.running = False
         node.sessions.clear()
         for listener in self._listeners:
@@ -348,7 +348,7 @@ class Listeners:
     async def reload_tls(self) -> None:
         """Read changed certificates now; new connections use them.
 
-        Bad files are logged, and the previous ones stay in use.
+        Invalid files are logged, and the previous ones stay in use.
         """
         for security in self._security.values():
             if security.tls is not None:

@@ -163,7 +163,7 @@ class BrokerState:
     async def delete_topic(self, topic: Topic) -> None:
         """Delete a topic and the offsets that groups committed for it.
 
-        Raises: StorageError: the disk refuses.
+        Raises: StorageError: the deletion cannot be stored.
         """
         await self.topics.delete(topic)
         try:

@@ -249,7 +249,7 @@ class TopicRegistry:
     def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Create a topic; the caller has checked the configs.
 
-        Raises: BrokerError: the name is taken, illegal or internal. StorageError: the disk refuses.
+        Raises: BrokerError: the name is taken, illegal or internal. StorageError: writing failed.
         """
         self.check_new(name)
         return self._create(name, partitions, configs)
@@ -290,7 +290,7 @@ class TopicRegistry:
     def create_internal(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Create an internal topic, in which a coordinator keeps its state.
 
-        Raises: StorageError: the disk refuses, or a topic of that name is being deleted.
+        Raises: StorageError: it cannot be stored, or a topic of that name is being deleted.
         """
         if name in self._leaving:
             raise StorageError(_still_there(name))
@@ -359,7 +359,7 @@ class TopicRegistry:
     def add_partitions(self, topic: Topic, count: int) -> None:
         """Add partitions up to `count`.
 
-        Raises: StorageError: the disk refuses.
+        Raises: StorageError: they cannot be stored.
         """
         self._extend(topic, count)
         self._version += 1
@@ -367,7 +367,7 @@ class TopicRegistry:
     async def add_partitions_in_thread(self, topic: Topic, count: int) -> None:
         """Add partitions up to `count` without blocking the loop, however many they are.
 
-        Raises: StorageError: the disk refuses. BrokerError: another request is adding partitions.
+        Raises: StorageError: they cannot be stored. BrokerError: a request is adding partitions.
         """
         have = len(topic.partitions)
         if topic.name in self._creating:
@@ -386,7 +386,7 @@ class TopicRegistry:
         Its name is free once its directories are renamed and checkpoints written without it: else a
         new topic would continue old logs, or lose records to the old offsets at the next start.
 
-        Raises: StorageError: the disk refuses. The topic stays if the deletion could not be stored.
+        Raises: StorageError: the deletion failed. If it could not be stored, the topic remains.
         """
         self._drop_names(topic)
         self._leaving.add(topic.name)

@@ -1,4 +1,4 @@
-"""Members of groups that are nothing but requests."""
+"""Members of groups, as raw requests without a client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RawMember:
         self.member_id = ""
         self.generation = -1
         self.joined: join_group.JoinGroupResponse | None = None
-        self.joining = False  # a JoinGroup is on its way
+        self.joining = False  # a JoinGroup is in flight
 
     @classmethod
     async def connect(
@@ -74,7 +74,7 @@ class RawMember:
         return code
 
     async def get_id(self) -> None:
-        """Be given an id, which is the first thing that a new member does."""
+        """Receive an id, as a new member does first."""
         self.send_join()
         assert await self.take_join() is ErrorCode.MEMBER_ID_REQUIRED
 
@@ -134,7 +134,7 @@ class RawMember:
 
 
 async def rebalance(*members: RawMember) -> None:
-    """Let all members join; the leader assigns each member its index in the row."""
+    """Let all members join; the leader assigns each member its index in `members`."""
     for one in members:
         one.send_join()
     for one in members:

@@ -1,4 +1,4 @@
-"""What tests do with a partition's log, and the broker leaves to its chores and handlers."""
+"""Operations on a partition's log that the broker leaves to its chores and handlers."""
 
 from __future__ import annotations
 

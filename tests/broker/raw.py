@@ -1,4 +1,4 @@
-"""A client that is nothing but frames, and the requests that tests of the broker send."""
+"""A client that exchanges raw frames, and the requests that tests of the broker send."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aiokwire.security import SaslClient
 from aiokwire.types import Compression
 
 R = TypeVar("R", bound=Response)
-PATIENCE = 10.0  # seconds until an answer that does not come fails its test
+PATIENCE = 10.0  # seconds until a missing response fails the test
 
 
 class RawClient:
@@ -65,7 +65,7 @@ class RawClient:
             try:
                 return await self.reader.read(1) == b""
             except ConnectionError:
-                return True  # what the broker did not read makes it a reset
+                return True  # bytes that the broker did not read cause a reset
 
     async def close(self) -> None:
         self.writer.close()

@@ -1,4 +1,4 @@
-"""The broker's life: start, close, restart, and what keeps it from starting."""
+"""The broker's lifecycle: start, close, restart, and errors at the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KIP-714 in the broker: subscriptions as configs, and what it accepts of clients."""
+"""KIP-714 in the broker: subscriptions as configs, and the pushes that it accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection's rules: order, one at a time, limits, and how it ends when it must."""
+"""One connection: requests in order, one at a time; limits; and when the broker closes it."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ async def test_a_fault_in_the_broker_closes_one_connection_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Broken(MemoryStorage):
-        """Fails in a way that no storage may."""
+        """Raises an error that no storage should raise."""
 
         failing = False
 
@@ -208,7 +208,7 @@ async def test_acks_zero_gets_no_response_and_its_error_closes_the_connection(
     assert answer.responses[0].partition_responses[0].base_offset == 1
     client.send(produce_request("t", batch([b"a"]), acks=0, partition=9), 9)
     assert await client.closed_by_broker()
-    assert "records for t[9] with acks=0 were refused: UNKNOWN_TOPIC_OR_PARTITION" in caplog.text
+    assert "records for t[9] with acks=0 were rejected: UNKNOWN_TOPIC_OR_PARTITION" in caplog.text
 
 
 async def test_requests_without_a_response_are_handled_after_the_client_disconnects(tmp_path: Path) -> None:

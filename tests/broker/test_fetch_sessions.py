@@ -1,4 +1,4 @@
-"""Fetch sessions: who gets one, what it remembers, when it goes."""
+"""Fetch sessions: when one is created, what it stores, and when it is removed."""
 
 from __future__ import annotations
 

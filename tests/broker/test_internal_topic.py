@@ -1,4 +1,4 @@
-"""Topics of the broker's own: where a key belongs, and what a restart finds."""
+"""Internal topics: the partition of a key, and the records after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker does by itself: its chores, and that no fault of one ends it."""
+"""The broker's periodic chores; an error in one does not end the broker."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_the_files_of_a_deleted_topic_are_deleted(tmp_path: Path) -> None:
 
 
 class Failing(MemoryStorage):
-    """Refuses the first flush of a log."""
+    """Fails the first flush of a log."""
 
     refusals = 0
 
@@ -92,7 +92,7 @@ async def test_a_failed_chore_is_logged_and_retried(caplog: pytest.LogCaptureFix
 
 
 class _Threads(MemoryStorage):
-    """Knows which threads renamed something."""
+    """Records the threads that renamed a file."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Client patterns: RE2's language, each name in linear time, nothing that a pattern may blow up."""
+"""Client patterns: RE2's language, each name in linear time; none exhausts time or memory."""
 
 from __future__ import annotations
 

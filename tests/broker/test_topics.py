@@ -222,7 +222,7 @@ def test_rules_follow_the_configs() -> None:
 
 
 class _Counting(MemoryStorage):
-    """Counts what is flushed."""
+    """Counts flushes of files and directories."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -302,7 +302,7 @@ async def test_the_loop_does_next_to_nothing_for_each_partition_of_a_new_topic()
 
 
 class _Threads(MemoryStorage):
-    """Knows which threads renamed something."""
+    """Records the threads that renamed a file."""
 
     def __init__(self) -> None:
         super().__init__()

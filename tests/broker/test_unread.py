@@ -1,4 +1,4 @@
-"""Slow readers: what they leave unread is bounded, each and all together."""
+"""Slow readers: their unread responses are bounded, individually and in total."""
 
 from __future__ import annotations
 

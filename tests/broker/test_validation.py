@@ -1,4 +1,4 @@
-"""Produced records are validated: corrupt batches and bombs are refused, others are unaffected."""
+"""Produced records are validated: corrupt batches and bombs are rejected, others are unaffected."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ async def _at_time(client: RawClient, timestamp: int) -> list[list_offsets.ListO
 
 
 def _store(log: PartitionLog, data: bytes) -> None:
-    """As a broker that checked nothing did, or a disk that corrupts data."""
+    """Append without any check, as if the disk had corrupted the data."""
     log.append(bytearray(data), now_ms=NOW)
 
 

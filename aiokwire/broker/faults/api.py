@@ -49,7 +49,7 @@ class Faults:
     """Causes faults in a broker. Owned by a `Broker`; its methods run on the broker's loop."""
 
     def __init__(self, interceptor: Interceptor, find_serving: Callable[[], Serving | None]) -> None:
-        """`find_serving` returns None while the broker does not serve."""
+        """`find_serving` returns None while the broker is not running."""
         self._interceptor = interceptor
         self._find_serving = find_serving
 
@@ -163,7 +163,7 @@ class Faults:
         self._state.groups.hand_over(moved, load_seconds)
 
     def freeze_metadata(self) -> None:
-        """Freeze the leaders and nodes in Metadata responses as they are, until `thaw_metadata`.
+        """Freeze the leaders and nodes that Metadata responses return, until `thaw_metadata`.
 
         In the meantime responses carry no hints about new leaders.
         """
@@ -213,7 +213,7 @@ class Faults:
     # --- nodes --------------------------------------------------------------------------------------------------------
 
     async def stop_node(self, node: int, *, fail_over: bool = True) -> None:
-        """Stop a node: its port refuses, connections break, requests in progress get no response.
+        """Stop a node: close its port, break its connections, leave requests without a response.
 
         Its partitions move to running nodes; with `fail_over=False` they have no leader until it is
         back. The keys that it coordinates always move. Stopping a stopped node changes nothing.

@@ -98,7 +98,7 @@ def _spread(given: dict[str, list[Part]], free: list[Part], members: list[Subscr
         heapq.heapify(heap)
     for part in free:
         heap = heaps[part.topic_id]
-        while heap[0][0] != len(given[heap[0][1]]):  # its count has changed by another topic
+        while heap[0][0] != len(given[heap[0][1]]):  # a partition of another topic changed its count
             heapq.heapreplace(heap, (len(given[heap[0][1]]), heap[0][1]))
         given[heap[0][1]].append(part)
     _balance(given, takers)

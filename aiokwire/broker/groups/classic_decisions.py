@@ -33,7 +33,7 @@ def member_fault(group: ClassicGroup, member_id: str, instance_id: str | None) -
 
 
 def timeout_fault(asked: Join, least_ms: int, most_ms: int) -> ErrorCode:
-    """Return why a member may not have the session timeout that it asks for, or NONE."""
+    """Return why a member may not have the session timeout that it requests, or NONE."""
     return ErrorCode.NONE if least_ms <= asked.session_timeout_ms <= most_ms else ErrorCode.INVALID_SESSION_TIMEOUT
 
 

@@ -26,7 +26,7 @@ from aiokwire.errors import StorageError
 logger = logging.getLogger(__name__)
 
 NEW_MEMBER_TIMEOUT_MS = 300_000  # that a member may wait in its first join (a constant in Java, too)
-LEAST_WAIT_MS = 1000  # between two checks for static members that have not come back
+LEAST_WAIT_MS = 1000  # between two checks for static members that have not returned
 _REBALANCES_FROM = frozenset({ClassicState.EMPTY, ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE})
 
 
@@ -121,7 +121,7 @@ class ClassicProtocol:
         if asked.may_skip_assignment:
             reply.give(group.joined(member, skip_assignment=member_id == group.leader))
         else:
-            # A member that knew that it leads would assign again, for a generation that has its assignment.
+            # A member that knows it is the leader would assign again, for a generation that has its assignment.
             reply.give(group.joined(member)._replace(leader=leader or "", members=()))
 
     # --- rebalance ----------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class ClassicProtocol:
             if member.joining is None and member.instance_id is None:
                 self._drop(group, member)
         if group.members and not group.elect():
-            # Only static members, none of which has come back: they have time until their sessions end.
+            # Only static members, none of which has returned: they have time until their sessions end.
             self._timers.set(Key(Due.JOIN, group.group_id), max(group.rebalance_timeout_ms, LEAST_WAIT_MS))
             return
         group.begin_generation()
@@ -318,7 +318,7 @@ class ClassicProtocol:
         try:
             self._log(group)
         except StorageError as error:
-            # After a restart the group has members that do not come back: they time out.
+            # After a restart the group has members that do not return: they time out.
             logger.error("group %r: cannot store the empty group: %s", group.group_id, error)
 
     def restored(self, group: ClassicGroup) -> None:

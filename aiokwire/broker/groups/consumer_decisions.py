@@ -68,7 +68,7 @@ class HeartbeatResult(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """The reason for refusing a heartbeat."""
+    """The reason for rejecting a heartbeat."""
 
     code: ErrorCode
     message: str | None = None
@@ -111,7 +111,7 @@ def _shape_fault(heartbeat: Heartbeat) -> str | None:
 
 
 def member_fault(group: ConsumerGroup, heartbeat: Heartbeat) -> Fault | None:
-    """Return why the group refuses a heartbeat; a new member may join with epoch 0."""
+    """Return why the group rejects a heartbeat; a new member may join with epoch 0."""
     if heartbeat.instance_id is not None:
         return _static_fault(group, group.static.get(heartbeat.instance_id), heartbeat)
     member = group.members.get(heartbeat.member_id)
@@ -203,7 +203,7 @@ def fetch_fault(group: ConsumerGroup, member_id: str | None, epoch: int) -> Erro
 def reconcile(
     member: ConsumerMember, target: Parts, target_epoch: int, *, owned: Parts | None, is_taken: Callable[[Part], bool]
 ) -> ConsumerMember:
-    """Return the member after its next step: revoke, then take free partitions; as is if it waits.
+    """Return the member after its next step (revoke, then take free partitions), or unchanged.
 
     `owned`: the partitions that the member reports, or None. `is_taken`: another member has it.
     """

@@ -222,7 +222,7 @@ def _take_member(group: ConsumerGroup, name: str, src: PlainReader | None, now_m
     client = Client(src.string(), src.string())
     topics, regex = tuple(src.strings()), src.nullable_string()
     rebalance_timeout_ms, assignor = src.int32(), src.nullable_string()
-    src.tags()  # what a member of the classic protocol has more: this broker has none in such a group
+    src.tags()  # further fields of a member that uses the classic protocol: this broker has no such members
     group.put(
         ConsumerMember(
             name,

@@ -328,7 +328,7 @@ class GroupCoordinator:
     # --- offsets ------------------------------------------------------------------------------------------------------
 
     def commit_fault(self, group_id: str, by: Committer, partitions: Iterable[TopicPartition]) -> ErrorCode:
-        """Return why the committer may not, or NONE; a commit also restarts its session timeout."""
+        """Return why the committer may not commit, or NONE; restarts its session timeout."""
         if group_id in self._loading:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         group = self._groups.get(group_id)

@@ -44,7 +44,7 @@ def find_topic(
     """Return a topic by id if there is one, else by name.
 
     The topic is None, with the error, if it does not exist, or the client may not do `operation`
-    with it. A name that is denied is not looked up: the answer does not reveal whether it exists.
+    with it. A name that is denied is not looked up: the response does not reveal whether it exists.
     """
     if topic_id != ZERO_UUID:
         topic = call.state.topics.by_id(topic_id)
@@ -153,7 +153,7 @@ def narrowed(request: M, topics: list[Any]) -> M:
 
 
 def with_topics(result: MaybeAwaitable[M], rows: Sequence[Any]) -> MaybeAwaitable[M]:
-    """Add the rows of denied topics to a response, unless it refuses the whole request."""
+    """Add the rows of denied topics to a response, unless it rejects the whole request."""
     return _with_topics_later(result, rows) if isinstance(result, Awaitable) else _with_topics(result, rows)
 
 
@@ -181,7 +181,7 @@ def group_fault(call: Call, group_id: str) -> ErrorCode:
 
 
 def telemetry_client(call: Call, receiver: ClientMetrics) -> PushingClient:
-    """Return what subscriptions to metrics may select the sender of a request by."""
+    """Return the properties by which metrics subscriptions may select a request's sender."""
     name, version = receiver.software_of(call.connection_id)
     host, _, port = call.peer.rpartition(":")
     return PushingClient(call.client_id or "", name, version, host, port)

@@ -1,7 +1,7 @@
 """AlterPartitionReassignments: v0-1
 
 Nothing is replicated: each partition is on all nodes of this broker. A request for that changes
-nothing; any other is refused, as in Kafka with one node.
+nothing; any other is rejected, as in Kafka with one node.
 
 Version notes:
 - v1: whether the replication factor may change (KIP-860)

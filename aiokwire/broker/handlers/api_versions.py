@@ -3,7 +3,7 @@
 The broker's APIs, with the versions of Kafka 4.3.1; those of KIP-714 if it receives metrics.
 
 Version notes:
-- an unknown version is answered by version 0 with UNSUPPORTED_VERSION and the list (KIP-511)
+- an unknown version gets a response of version 0: UNSUPPORTED_VERSION and the list (KIP-511)
 - v3: the client's software name and version, checked as Kafka does; features
 - v4: features may start at version 0
 """

@@ -1,6 +1,6 @@
 """CreateAcls: v0-3
 
-Adds ACLs; each succeeds or fails alone. An ACL that exists stays as it is, which is a success.
+Adds ACLs; each succeeds or fails alone. Creating an ACL that exists succeeds and changes nothing.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ async def handle(request: messages.DeleteAclsRequest, call: Call) -> messages.De
     try:
         await authorizer.delete(removed)
     except StorageError as error:
-        logger.error("cannot store the removal of %d ACL(s), which stay in force: %s", len(removed), error)
+        logger.error("cannot store the removal of %d ACL(s), which remain in force: %s", len(removed), error)
         return _all(request, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     return messages.DeleteAclsResponse(filter_results=results)
 

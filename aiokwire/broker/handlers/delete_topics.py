@@ -78,7 +78,7 @@ async def _delete_one(
 
 
 def _denied(wanted: messages.DeleteTopicState, name: str | None) -> messages.DeletableTopicResult:
-    """Return the refusal to delete a topic, with its name if the client may describe it."""
+    """Return the error for a denied topic, with its name if the client may describe it."""
     return messages.DeletableTopicResult(
         name=name, topic_id=wanted.topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=None
     )

@@ -1,6 +1,6 @@
 """DescribeQuorum: v0-2
 
-It keeps its own metadata: all nodes are voters and up to date. Offsets count changes of topics.
+The broker keeps its own metadata: all nodes are voters and up to date. Offsets count topic changes.
 
 Version notes:
 - v1: when each replica fetched last (now); v2: messages, directory ids (none), the nodes' listeners

@@ -3,7 +3,7 @@
 Records from an offset on; waits until there are `min_bytes`, at most `max_wait_ms`.
 
 Version notes:
-- v0-1 are answered in message format 0, v2-3 in format 1
+- v0-1: responses in message format 0; v2-3: in format 1
 - v3: a limit for the whole response; partitions are served in the order of the request
 - v4: isolation level, aborted transactions; v5: log start offset; v7: sessions (KIP-227)
 - v9: leader epochs (KIP-320); v10: zstd, which Kafka 4.3.1 serves to older versions too
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 READ_COMMITTED = 1
 READ = AclOperation.READ  # found faster than a member of an enum, once for each partition
-FORMAT_2_SINCE = 4  # the first version that is answered in message format 2
+FORMAT_2_SINCE = 4  # the first version whose responses have message format 2
 
 
 class Served(NamedTuple):

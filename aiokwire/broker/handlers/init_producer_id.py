@@ -3,7 +3,7 @@
 Gives an idempotent producer a new id, a transactional one its id and next epoch, fencing others.
 
 Version notes:
-- v3: a producer with an id asks for a higher epoch (KIP-360); not transactional, it gets a new id
+- v3: a producer with an id requests a higher epoch (KIP-360); not transactional, it gets a new id
 - v4: PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH
 """
 

@@ -1,6 +1,6 @@
 """ListPartitionReassignments: v0
 
-One broker has nothing to reassign: the list is empty. `kafka-topics --describe` asks for it.
+One broker has nothing to reassign: the list is empty. `kafka-topics --describe` requests it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The committed offsets of groups.
 
 Version notes:
 - v2: no list of topics means all; an error of the whole group
-- v5: leader epochs; v7: `require_stable` refuses offsets an open transaction may change (KIP-447)
+- v5: leader epochs; v7: `require_stable` withholds offsets an open transaction may change (KIP-447)
 - v8: several groups; v9: the member and its epoch (KIP-848); v10: topics by id
 """
 

@@ -307,7 +307,7 @@ def _answer(request: messages.ProduceRequest, response: messages.ProduceResponse
         for partition in topic.partition_responses:
             if partition.error_code:
                 raise CloseConnection(
-                    f"records for {topic.name}[{partition.index}] with acks=0 were refused: "
+                    f"records for {topic.name}[{partition.index}] with acks=0 were rejected: "
                     f"{ErrorCode.of(partition.error_code).name} {partition.error_message or ''}"
                 )
     return None
@@ -413,7 +413,7 @@ def _check_request(call: Call, topic: Topic, acks: int) -> None:
     needed = topic.rules.min_insync_replicas
     if acks == ALL_IN_SYNC and needed > 1 and needed > len(call.state.nodes.running()):
         raise BrokerError(
-            f"min.insync.replicas is {needed}, but only {len(call.state.nodes.running())} node(s) run",
+            f"min.insync.replicas is {needed}, but only {len(call.state.nodes.running())} node(s) are running",
             code=ErrorCode.NOT_ENOUGH_REPLICAS,
         )
 

@@ -13,7 +13,7 @@ Synchronous code that runs on the loop and returns at once. Operations that wait
     manager.close(now_ms)                               # flushes everything and marks a clean stop
 
 Files: `manager` (a data directory) has many `log` (a partition), each a list of `segment` with
-`index`; `batches` reads headers, `lookup` searches timestamps, `producers` and `epochs` are more
+`index`; `batches` reads headers, `lookup` searches timestamps, `producers` and `epochs` are further
 state of a log, `recovery` opens a log, `retention` selects segments to remove, `work` brings logs
 to the medium, `checkpoints` writes the text files, only `storage` and `memory_storage` touch files.
 """

@@ -106,7 +106,7 @@ class Damage(NamedTuple):
 
     cause: str
     is_torn: bool  # the file ends within a batch: its append did not finish, or the rest was lost
-    end_offset: int  # after the last record found behind the damage, or the end before it if there is none
+    end_offset: int  # after the last record found after the corrupt bytes, or where these start if there is none
 
 
 def diagnose(file: StoredFile, position: int, end: int, expected: int) -> Damage:
@@ -116,7 +116,7 @@ def diagnose(file: StoredFile, position: int, end: int, expected: int) -> Damage
     """
     head = file.pread(min(HEADER_SIZE, end - position), position)
     if not any(head):
-        return Damage(f"there are zeros at byte {position} where a batch should begin", False, expected)
+        return Damage(f"zeros at byte {position} where a batch should begin", False, expected)
     if len(head) < HEADER_SIZE:
         return Damage(f"the batch at byte {position} is truncated", True, expected)
     fields = HEADER.unpack(head)

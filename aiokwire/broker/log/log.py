@@ -81,7 +81,7 @@ class PartitionLog:
         self._adopt(loaded)
         self._last_flush_ms = now_ms
         self._names = 1  # number of creations, renames and deletions of files
-        self._synced_names = 0  # how many of them are on the medium
+        self._synced_names = 0  # the number of them that are on the medium
         # The file with the topic id, not flushed yet. No append is allowed while it is in `metadata_to_sync`; then the
         # topics' file has the id, and the first flush includes this file.
         self.metadata_to_sync: str | None = None
@@ -157,7 +157,7 @@ class PartitionLog:
         timestamps. `from_client` is False for coordinators, whose batches have no sequence numbers.
         A producer id may have one batch in `data`.
 
-        Raises: BrokerError: with the code of a refused producer epoch, sequence or size.
+        Raises: BrokerError: with the code of a rejected producer epoch, sequence or size.
             StorageError: the medium is full or failed. Nothing was appended in either case.
         """
         if headers is None:

@@ -156,10 +156,10 @@ class LogManager:
             self._deletions.append((now_ms, [], deleted))
 
     def _begin_epoch(self, *, clean: bool) -> None:
-        """After an unclean stop, start an epoch in all partitions that not even a lost record had.
+        """After an unclean stop, start an epoch in each partition that no record had, lost or not.
 
         Records that consumers have read may be lost, and new ones will have their offsets: by the
-        epoch consumers detect that (KIP-320). It is flushed before any client receives it.
+        epoch, consumers detect that (KIP-320). It is flushed before any client receives it.
         """
         content = self.storage.read(LEADER_EPOCH)
         try:
@@ -176,7 +176,7 @@ class LogManager:
                 log.leader_epochs.assign(self.leader_epoch, log.end_offset)
 
     def raise_leader_epoch(self, above: int) -> None:
-        """Let new leaders start after epoch `above`, which clients may know.
+        """Let new leaders start after epoch `above`, which clients may have seen.
 
         Raises: StorageError.
         """
@@ -210,7 +210,7 @@ class LogManager:
             self._abandon()
 
     def _flush_all(self, now_ms: int) -> None:
-        """Flush all logs together: one by one, thousands would take half a minute.
+        """Flush all logs together: individual flushes of thousands would take half a minute.
 
         Raises: StorageError: the first one; the other logs are flushed.
         """
@@ -365,7 +365,7 @@ class LogManager:
         return Work(f"delete the files of {len(due)} removals", run, finish)
 
     def prepare_checkpoint(self) -> Work:
-        """Return the write of the present recovery points, log starts and high watermarks."""
+        """Return the write of the current recovery points, log starts and high watermarks."""
         logs = self._logs.items()
         files = {
             RECOVERY_POINTS: pack_offsets({tp: log.recovery_point for tp, log in logs}),

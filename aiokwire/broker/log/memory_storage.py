@@ -63,7 +63,7 @@ class MemoryFile:
 
 
 class MemoryStorage:
-    """Files in memory, with the faults that a disk has.
+    """Files in memory, with the faults of a disk.
 
     `capacity`: total bytes, which may change at any time; None for no limit. `crash()` is a power
     failure. A storage outlives the broker that used it, as a disk does.

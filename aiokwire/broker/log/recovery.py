@@ -87,7 +87,7 @@ def load_log(
         segment.create()
         segments, end, checked_from = [segment], start, start
         for offset in list(snapshots.offsets):
-            snapshots.delete(offset)  # their records are gone: they may have open transactions
+            snapshots.delete(offset)  # their records were deleted: they may have open transactions
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
     snapshots.delete_strays([segment.base_offset for segment in segments], end)
@@ -123,7 +123,7 @@ def _first_suspect(segments: list[Segment], names: Set[str], *, clean: bool, rec
 def _recover(
     segments: list[Segment], index: int, epochs: LeaderEpochs, interval: int, recovery_point: int
 ) -> tuple[int, Cut | None]:
-    """Check segments from `index`, truncate damage; return the first checked base, and the cut."""
+    """Check segments from `index`, truncate at corrupt bytes; return first checked base and cut."""
     first = end = segments[index].base_offset
     cut = None
     epochs.truncate_from_end(first)
@@ -162,7 +162,7 @@ def _whole_cut(cut: Cut | None, end: int, known_end: int) -> Cut | None:
     if cut is not None:
         return cut._replace(known_end=max(cut.known_end, known_end), is_torn=cut.is_torn and known_end <= end)
     if end < known_end:
-        return Cut(end, known_end, 0, "the files are shorter than they were", is_torn=False)
+        return Cut(end, known_end, 0, "the files end before the checkpointed high watermark", is_torn=False)
     return None
 
 

@@ -50,7 +50,7 @@ class StoredFile(Protocol):
 
 
 class Storage(Protocol):
-    """A tree of files. Methods raise StorageError, naming the path, when the system refuses."""
+    """A tree of files. Methods raise StorageError, naming the path, when an operation fails."""
 
     def lock(self) -> None:
         """Take the data directory for this broker, creating it when it does not exist.
@@ -111,7 +111,7 @@ class Storage(Protocol):
 
 
 def append_exactly(file: StoredFile, data: Buffer, position: int) -> None:
-    """Write all of `data` at the end of a file whose size is `position`, or leave it as it was.
+    """Write all of `data` at the end of a file of size `position`, or leave the file unchanged.
 
     Raises: StorageError: the disk is full or failed; nothing of `data` is in the file.
     """

@@ -1,4 +1,4 @@
-"""Work that waits for the medium, in halves, one for a thread, one for the loop. Mostly flushes."""
+"""Work that waits for the medium, mostly flushes, in two halves: for a thread and for the loop."""
 
 from __future__ import annotations
 

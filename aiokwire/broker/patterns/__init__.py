@@ -2,7 +2,7 @@
 
 Python's `re` backtracks: a pattern of eight characters and a name of forty can take hours. Patterns
 of clients run on an automaton instead; Python's syntax beyond RE2's (look-around, back-references)
-is refused. Not `google-re2`, so that the broker needs no further compiled package.
+is rejected. Not `google-re2`, so that the broker needs no further compiled package.
 """
 
 from aiokwire.broker.patterns.matcher import Budget, Pattern, PatternTooExpensive

@@ -153,7 +153,7 @@ class AclFilter(NamedTuple):
 
     @property
     def has_unknown(self) -> bool:
-        """Whether a code is 0, which stands for "unknown": Kafka refuses to parse it."""
+        """Whether a code is 0, which stands for "unknown": Kafka rejects it."""
         return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission)
 
     @property

@@ -36,7 +36,7 @@ class LoginRules(NamedTuple):
     listener: str
     mechanisms: Mapping[str, Callable[[], SaslServer]]  # by name: makes the server of one exchange
     max_session: float = math.inf  # seconds; `connections.max.reauth.ms`
-    failure_delay: float = 0.0  # seconds until a failed login is answered
+    failure_delay: float = 0.0  # seconds until the response to a failed login
 
 
 class Authenticator:
@@ -118,7 +118,7 @@ class Authenticator:
             self._may_reauthenticate_at = self._now() + REAUTHENTICATION_INTERVAL
 
     async def evaluate(self, token: bytes) -> bytes:
-        """Return the answer to a client's token; the last one makes the connection ready.
+        """Return the response to a client's token; the last one makes the connection ready.
 
         Raises: AuthenticationFailed: wrong credentials, after the delay of failed logins; the
         text is for the client.
@@ -161,4 +161,4 @@ class Authenticator:
         user = self._server.authorization_id if self._server is not None else ""
         whose = f" of {user!r}" if user else ""
         what = "re-authentication" if self.is_ready else "login"
-        return f"{what}{whose} by {self._mechanism} at listener {self._rules.listener} refused: {error}"
+        return f"{what}{whose} by {self._mechanism} at listener {self._rules.listener} failed: {error}"

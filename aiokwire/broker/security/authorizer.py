@@ -84,7 +84,7 @@ def _line(
 STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SECTION: Final = "acls"  # of the security store
 REMEMBERED: Final = 10_000  # decisions
-# Kafka, too, asks for this name to learn whether everything is allowed.
+# Kafka, too, checks this name to find out whether everything is allowed.
 _ANY_NAME: Final = "hardcode"
 
 
@@ -99,7 +99,7 @@ _SUPER_USER: Final = Decision(True, "a super user")
 
 
 def new_authorizer(configs: BrokerConfigs, store: SecurityStore) -> Authorizer | None:
-    """Return the authorizer that the broker's configs ask for, or None.
+    """Return the authorizer that the broker's configs select, or None.
 
     Raises: ConfigurationError: an unknown authorizer, or a malformed super user.
     """
@@ -234,7 +234,7 @@ class Authorizer:
         return self._acls.select(wanted)
 
     async def create(self, acls: Iterable[Acl]) -> None:
-        """Store ACLs and put them in force; those that exist stay as they are.
+        """Store ACLs and put them in force; those that exist are unchanged.
 
         Raises: StorageError: none is in force.
         """

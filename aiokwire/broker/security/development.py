@@ -1,4 +1,4 @@
-"""TLS and a user for development: of `aiokwire broker --secure`, and of tests.
+"""TLS and a user for development, used by `aiokwire broker --secure` and by tests.
 
 An authority, a certificate of the broker and the user `admin` with a random password. A directory
 keeps them for the next start: `ca.pem` (the truststore of clients), `ca-key.pem`, `broker.pem`,

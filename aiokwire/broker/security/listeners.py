@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aiokwire.broker.state import BrokerState
     from aiokwire.security import OAuthToken, SaslServer, ServerTls, TlsOptions, TokenValidator
 
-DEFAULT_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")  # that need nothing but users
+DEFAULT_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")  # that need users only
 MECHANISMS: Final = (*DEFAULT_MECHANISMS, "OAUTHBEARER", "GSSAPI")
 
 NewServer = Callable[[], "SaslServer"]
@@ -65,7 +65,7 @@ def _oauthbearer(listener: Listener, configs: BrokerConfigs) -> NewServer:
 
 
 async def validate_unsecured(token: Secret) -> OAuthToken:
-    """Return an unsecured token (RFC 7515, appendix A.5) as it is, for tests of clients.
+    """Accept an unsecured token (RFC 7515, appendix A.5), for tests of clients.
 
     Raises: AuthenticationFailed: it is signed, has no subject, or has expired.
     """

@@ -105,7 +105,7 @@ class Rule(NamedTuple):
     resource: ResourceType
     # The request's field with the name of a group or transactional id, for a rule of the whole request.
     field: str = ""
-    # Otherwise: for what of the request, or when. Empty for a rule of the whole request.
+    # Otherwise: the part of the request, or the condition, that it is for. Empty for a rule of the whole request.
     note: str = ""
     instead: AclOperation | None = None  # suffices as well
 

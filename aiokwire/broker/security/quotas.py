@@ -1,8 +1,8 @@
-"""Client quotas: how much a user, client id or address may use, and how long it is throttled.
+"""Client quotas: the use that a user, client id or address is allowed, and the throttling above it.
 
 Bytes per second (KIP-13), request time (KIP-124), mutations of topics (KIP-599) and connections by
 address (KIP-612). `QuotaTable` has the limits, by the entities of KIP-546; `ClientQuotas` counts.
-A throttled request is answered with its throttle time, and then its connection is muted (KIP-219).
+The response to a throttled request has a throttle time; its connection is then muted (KIP-219).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Counter(Protocol):
     """The use of one quota by one user, client id or address."""
 
     def is_idle(self, now: float) -> bool:
-        """Whether it holds nothing that a new counter does not."""
+        """Whether it has the state of a new counter."""
         ...
 
 
@@ -306,7 +306,7 @@ class MutationQuota:
         self._bucket = bucket
         self._limit = limit
         self._clock = clock
-        self._strict = strict  # refuse; clients of older versions are only throttled
+        self._strict = strict  # reject; clients of older versions are only throttled
         self.throttle_ms = 0
 
     def record(self, partitions: int) -> None:

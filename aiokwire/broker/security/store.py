@@ -54,7 +54,7 @@ class SecurityStore:
     async def replace(self, name: str, rows: list[dict[str, Any]]) -> None:
         """Store the rows of a section, in its turn. Cannot be cancelled: it waits only for writes.
 
-        Raises: StorageError: the file cannot be written; the section stays as it was.
+        Raises: StorageError: the file cannot be written; the section is unchanged.
         """
         before = self.section(name)
         self._sections[name] = rows

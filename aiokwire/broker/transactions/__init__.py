@@ -1,6 +1,6 @@
 """Transactions of the embedded broker (KIP-98), both versions of the protocol (KIP-890).
 
-    coordinator.run(id, action, refused)   around what a request does, for the handlers
+    coordinator.run(id, action, refused)   around a request's action, for the handlers
     init_producer, add_partitions, admit, prepare_end, finish     what requests do
     abort_timed_out, finish_prepared, expire                       chores
 

@@ -299,7 +299,7 @@ class TransactionCoordinator:
             tp, who.producer_id, who.epoch, commit=commit, coordinator_epoch=COORDINATOR_EPOCH, now_ms=wall_ms()
         )
         if code is not ErrorCode.NONE:
-            # The partition was deleted, or a newer epoch ended this transaction there: nothing is left to end.
+            # The partition was deleted, or a newer epoch ended this transaction there: there is nothing to end.
             logger.warning(
                 "%s[%d]: cannot write the transaction marker of producer %d: %s", *tp, who.producer_id, code.name
             )

@@ -14,7 +14,7 @@ class TransactionState(enum.IntEnum):
 
     EMPTY = 0  # the producer has its id and no transaction yet
     ONGOING = 1  # partitions were added: records may be in them
-    PREPARE_COMMIT = 2  # decided and logged: the markers follow in any case
+    PREPARE_COMMIT = 2  # decided and logged: the markers will be written in any case
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4  # every partition has its marker
     COMPLETE_ABORT = 5
@@ -30,11 +30,11 @@ class TransactionState(enum.IntEnum):
 class TransactionEvent(enum.Enum):
     """The events of a transaction."""
 
-    INIT = enum.auto()  # a producer asks for its id and epoch
+    INIT = enum.auto()  # a producer requests its id and epoch
     ADD = enum.auto()  # partitions join
     COMMIT = enum.auto()
     ABORT = enum.auto()
-    FENCE = enum.auto()  # the broker aborts it: it took too long, or a newer producer came
+    FENCE = enum.auto()  # the broker aborts it: it timed out, or a newer producer fenced it
     MARKED = enum.auto()  # the markers are written
     EXPIRE = enum.auto()  # the transactional id was not used for a long time
 

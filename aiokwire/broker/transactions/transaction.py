@@ -26,15 +26,15 @@ class Identity(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Transaction:
-    """One transactional id: its producer, and its present or last transaction."""
+    """One transactional id: its producer, and its current or last transaction."""
 
     transactional_id: str
     producer_id: int
     epoch: int = NO_EPOCH
-    # The epoch before the last raise, to recognise a retried request; not logged, as in Kafka.
+    # The epoch before the last raise, to recognize a retried request; not logged, as in Kafka.
     last_epoch: int = NO_EPOCH
     previous_producer_id: int = NO_ID  # before the epochs of that id were used up
-    next_producer_id: int = NO_ID  # after the end of the present transaction
+    next_producer_id: int = NO_ID  # after the end of the current transaction
     timeout_ms: int = 0
     state: TransactionState = TransactionState.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()

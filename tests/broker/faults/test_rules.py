@@ -1,4 +1,4 @@
-"""Rules: every verb, whom they are for, how long they last, and what they leave alone."""
+"""Rules: every verb, the requests that they match, and how long they last."""
 
 from __future__ import annotations
 

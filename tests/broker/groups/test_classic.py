@@ -1,4 +1,4 @@
-"""What follows from the members of a classic group."""
+"""The state of a classic group that follows from its members."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ async def test_a_member_that_waits_in_a_join_keeps_only_its_own_connection_waiti
 async def test_a_member_that_does_not_rejoin_is_removed(broker: Broker) -> None:
     one, other = await started(broker, 2)
     one.send_join(rebalance_ms=50, protocols=(("range", b"changed"),))
-    # other asked for 20 s at its last join: it is what the rebalance waits for, unless it leaves
+    # `other` requested 20 s at its last join: the rebalance waits that long for it, unless it leaves
     assert await other.leave() is ErrorCode.NONE
     assert await one.take_join() is ErrorCode.NONE
     assert one.generation == 2
@@ -211,7 +211,7 @@ async def test_a_leader_that_joins_again_begins_a_rebalance_and_a_follower_does_
     other.send_join()
     assert await one.take_join() is await other.take_join() is ErrorCode.NONE
     assert one.generation == other.generation == 2
-    # an answer that was missed is given again
+    # a response that was lost is sent again
     other.send_join()
     assert await other.take_join() is ErrorCode.NONE
     assert other.generation == 2

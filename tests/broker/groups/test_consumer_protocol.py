@@ -326,7 +326,7 @@ async def test_commits_and_fetches_are_checked_by_the_epoch(broker: Broker, clie
     assert await one.commit(3, partition=mine) is ErrorCode.NONE
     assert await one.commit(3, partition=mine, epoch=9) is ErrorCode.STALE_MEMBER_EPOCH
     assert await one.commit(3, partition=mine, epoch=9, version=8) is ErrorCode.UNSUPPORTED_VERSION
-    # what it had before its epoch rose it may still commit (KIP-1251); what came to it with the epoch, not
+    # it may still commit partitions that it had before its epoch rose (KIP-1251), but not those that it got with it
     assert await one.commit(4, partition=mine, epoch=one.epoch - 1) is ErrorCode.NONE
     assert await two.commit(4, partition=theirs, epoch=two.epoch - 1) is ErrorCode.STALE_MEMBER_EPOCH
     assert await two.commit(4, partition=mine, epoch=two.epoch - 1) is ErrorCode.STALE_MEMBER_EPOCH

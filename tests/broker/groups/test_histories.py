@@ -22,14 +22,14 @@ class ConsumerHistory:
 
     def __init__(self, broker: Broker, client: RawClient, rng: random.Random) -> None:
         self.broker = broker
-        self.client = client  # one for all: each of its requests is answered at once
+        self.client = client  # shared: each of its requests gets a response at once
         self.rng = rng
         self.members: list[ConsumerProtocolMember] = []
         self.away: list[str] = []  # instances of static members that left for a while
         self.made = 0
 
     async def step(self) -> None:
-        """One thing that happens."""
+        """Take one random step."""
         one = self.rng.choice(self.members) if self.members else None
         what = self.rng.choice(WHAT)
         if what == "join" and len(self.members) < 6:
@@ -97,7 +97,7 @@ class ConsumerHistory:
                     assert other == one.member_id, f"{topic}[{number}] of both {other} and {one.member_id}"
 
     async def settle(self) -> None:
-        """Let nothing more happen, and see that every partition that is wanted has an owner."""
+        """Stop all changes, and check that every subscribed partition has an owner."""
         for instance in self.away:
             (gone,) = [name for name, held in self.broker.faults.group("g").members.items() if held == instance]
             self.broker.faults.evict("g", gone)
@@ -176,7 +176,7 @@ class ClassicHistory:
                     await anyio.lowlevel.checkpoint()
 
     async def restart(self, old: RawMember) -> None:
-        """An instance is back in the generation that it had (KIP-345, KIP-814)."""
+        """Restart an instance, which stays in its generation (KIP-345, KIP-814)."""
         one = await RawMember.connect(self.broker, instance=old.instance)
         one.send_join()
         assert await one.take_join() is ErrorCode.NONE

@@ -10,7 +10,7 @@ from aiokwire.broker.groups.context import Due, Key, Timers
 
 
 class Fired:
-    """Notes what fires, and lets a test wait for it."""
+    """Records the keys that fire, and lets a test wait for one."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []

@@ -97,7 +97,7 @@ def deletion(group: str, topic: str = "t", partition: int = 0) -> offset_delete.
 
 
 async def deleted(client: RawClient, request: offset_delete.OffsetDeleteRequest) -> tuple[int, int]:
-    """The code of the whole, and that of the partition."""
+    """Return the error codes of the response and of its partition."""
     answer = await client.ask(request, 0)
     return answer.error_code, answer.topics[0].partitions[0].error_code if answer.topics else 0
 

@@ -1,4 +1,4 @@
-"""What clients learn first: versions, brokers, coordinators, topics with their partitions.
+"""The first requests of clients: versions, brokers, coordinators, topics with their partitions.
 
 Metadata, DescribeTopicPartitions, DescribeCluster, FindCoordinator, ApiVersions.
 """

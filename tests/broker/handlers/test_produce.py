@@ -1,4 +1,4 @@
-"""Produce: what is accepted, what is refused and how, and what old and idempotent producers get."""
+"""Produce: accepted and rejected requests; responses to old and idempotent producers."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ async def test_a_partition_that_was_not_added_is_refused_by_the_name_that_a_vers
     assert await producer.write("t", b"a", version=11) == ErrorCode.TRANSACTION_ABORTABLE
     assert await producer.commit_offset("g", "t", 1, version=3) == ErrorCode.INVALID_TXN_STATE
     assert await producer.commit_offset("g", "t", 1, version=4) == ErrorCode.TRANSACTION_ABORTABLE
-    assert await producer.write("t", b"a", version=12) == 0  # KIP-890: it joins by that
+    assert await producer.write("t", b"a", version=12) == 0  # KIP-890: the write adds the partition
 
 
 async def test_what_makes_no_sense_is_refused(client: RawClient) -> None:

@@ -62,7 +62,7 @@ def test_a_file_that_lacks_acknowledged_records_is_logged(
     del storage.files[FIRST].data[len(storage.files[FIRST].data) // 10 * 7 :]
     assert _reopen(storage, open_manager, caplog) == 7
     (line,) = _lines(caplog)
-    assert "offset 7 to 9 are lost: the files are shorter than they were" in line
+    assert "offset 7 to 9 are lost: the files end before the checkpointed high watermark" in line
 
 
 def test_a_batch_that_lost_its_end_to_a_power_failure_is_logged_as_lost(
@@ -81,7 +81,7 @@ def test_zeros_at_the_end_are_named(
     size = len(storage.files[FIRST].data) // 10
     storage.files[FIRST].data[8 * size :] = bytes(2 * size)
     assert _reopen(storage, open_manager, caplog) == 8
-    assert f"offset 8 to 9 are lost: {FIRST}: there are zeros at byte {8 * size}" in _lines(caplog)[0]
+    assert f"offset 8 to 9 are lost: {FIRST}: zeros at byte {8 * size}" in _lines(caplog)[0]
 
 
 def test_segments_deleted_after_a_corrupt_one_are_counted(

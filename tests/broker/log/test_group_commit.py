@@ -1,4 +1,4 @@
-"""flush.messages: all who wait for one log share the flush that is next."""
+"""flush.messages: all requests that wait for one log share its next flush."""
 
 from __future__ import annotations
 

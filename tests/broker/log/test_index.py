@@ -1,4 +1,4 @@
-"""The indexes: what they find, and the bytes that they leave."""
+"""The indexes: their lookups, and the bytes of their files."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ NOW = 1_700_000_000_000
 
 
 class Sent(NamedTuple):
-    """A batch as a producer sends it: only what the states look at."""
+    """A batch as a producer sends it: only the fields that the states read."""
 
     base_sequence: int
     size: int = 1
@@ -40,7 +40,7 @@ class Sent(NamedTuple):
 
 
 class Log:
-    """Appends to nothing but the states."""
+    """Appends to the states only."""
 
     def __init__(self) -> None:
         self.states = ProducerStates("orders", 0)

@@ -1,4 +1,4 @@
-"""What retention takes, and what it leaves."""
+"""The segments that retention removes, and those that it keeps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fill(log: PartitionLog, make_batch: MakeBatch, count: int, *, step: int = 0)
 
 
 def _retain(log: PartitionLog, now_ms: int) -> list[str]:
-    """The files that go."""
+    """Return the removed files."""
     removal = log.prepare_retention(now_ms)
     if removal is None:
         return []

@@ -1,4 +1,4 @@
-"""What a limited user sees and changes: topics are hidden, left out, or refused one by one."""
+"""What a limited user sees and changes: topics are hidden, left out, or denied individually."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of what each API requires: it is complete, and each rule refuses and suffices."""
+"""The table of what each API requires is complete; each rule is necessary and sufficient."""
 
 from __future__ import annotations
 
@@ -508,7 +508,7 @@ def test_the_page_of_rules_is_up_to_date() -> None:
 
 
 def test_every_api_with_a_rule_that_refuses_has_a_case() -> None:
-    # What these leave out instead of refusing it has tests of its own.
+    # These leave out denied resources instead of returning an error: they have their own tests.
     quiet = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_CLUSTER}
     tokens = {key for key in RULES if key.name.endswith("_DELEGATION_TOKEN")}
     tried = {type(case.request).API for case in CASES}

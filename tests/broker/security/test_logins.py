@@ -1,4 +1,4 @@
-"""SASL logins at the broker: the states of a connection, refusals, sessions, re-authentication."""
+"""SASL logins at the broker: states of a connection, failed logins, sessions, re-authentication."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_wrong_credentials_are_refused_alike_and_the_connection_is_closed(
         assert answer.error_message == expected.replace("SCRAM-SHA-256", mechanism)
         assert await stranger.closed_by_broker()
     assert len(caplog.records) == 1
-    assert f"by {mechanism} at listener SASL_PLAINTEXT refused" in caplog.text
+    assert f"by {mechanism} at listener SASL_PLAINTEXT failed" in caplog.text
     assert password not in caplog.text.replace("password", "")
 
 

@@ -112,7 +112,7 @@ async def shorten_token(state: BrokerState) -> None:
 
 
 def in_force(state: BrokerState) -> object:
-    """What the broker decides by."""
+    """The users, ACLs, tokens and quotas that the broker applies."""
     return (
         allowed(state),
         state.users.names(),
@@ -191,7 +191,7 @@ async def test_clients_get_the_error_of_the_disk_and_the_log_names_the_rules_in_
     disk.is_full(True)
     deleted = await ask(state, deleting("t"), 3, ADMIN)
     assert [one.error_code for one in deleted.filter_results] == [ErrorCode.KAFKA_STORAGE_ERROR]
-    assert "cannot store the removal of 1 ACL(s), which stay in force" in caplog.text
+    assert "cannot store the removal of 1 ACL(s), which remain in force" in caplog.text
     assert allowed(state)
 
 

@@ -1,4 +1,4 @@
-"""Delegation tokens: their life, who may change them, and the logins that they allow."""
+"""Delegation tokens: their lifetime, the users who may change them, and logins with them."""
 
 from __future__ import annotations
 

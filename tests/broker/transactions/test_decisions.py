@@ -1,4 +1,4 @@
-"""What the coordinator decides, without a log or a loop."""
+"""The coordinator's decisions, without a log or a loop."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def test_the_end_at_the_last_epoch_gives_a_new_id_and_may_be_repeated() -> None:
     assert end(complete, last, commit=False, version=2) == (WRONG, None)
 
 
-# As Kafka 4.3.1 answers the producer whose transaction the coordinator aborted: the epoch is raised by one.
+# As Kafka 4.3.1 responds to the producer whose transaction the coordinator aborted: the epoch is raised by one.
 
 
 @pytest.mark.parametrize("version", [0, 2])

@@ -1,4 +1,4 @@
-"""A broker killed in the middle of a transaction: what was decided happens, the rest is aborted."""
+"""A broker killed in a transaction: a logged decision is completed, the rest is aborted."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_a_decision_that_was_logged_is_carried_out_by_the_next_start(
         assert await read(client, "t", partition=1) == ([b"b"] if commit else [])
         assert await committed_offset(client, "g", "t", stable=True) == (0, 5 if commit else -1)
         producer.client = client
-        assert await producer.end(commit=commit) == 0  # the answer that the client missed
+        assert await producer.end(commit=commit) == 0  # the response that the client did not receive
         await producer.send("t", b"c")
         assert await producer.end(commit=True) == 0
         assert await read(client, "t") == ([b"a", b"c"] if commit else [b"c"])
@@ -199,7 +199,7 @@ async def test_a_kill_at_any_write_leaves_all_of_a_transaction_or_nothing(commit
             assert await producer.send_offset("g", "t", 5) == 0
             answered = await producer.end(commit=commit) == 0
         except AssertionError:
-            answered = False  # a refusal for want of room
+            answered = False  # an error, because the disk is full
         await client.close()
         with anyio.fail_after(5):
             await kill(broker)
