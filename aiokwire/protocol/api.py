@@ -74,7 +74,7 @@ class Message(Untracked):  # noqa: PLW1641 - mutable, so equal ones have no comm
 
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
-        """Read one.
+        """Read a struct.
 
         Raises:
             ProtocolViolation: the bytes are not such a struct.

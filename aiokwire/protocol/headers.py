@@ -145,12 +145,11 @@ def decode_response(frame: Buffer, response_type: type[R], version: int, *, max_
     `max_elements` bounds the elements of all its arrays together, which become Python objects
     (default: unlimited).
 
-    A broker that does not speak the version of an ApiVersions request answers in version 0,
-    whatever was asked.
+    A broker that does not support the version of an ApiVersions request responds in version 0.
 
     Raises:
         UnsupportedVersion: the version does not exist.
-        ProtocolViolation: the bytes are no such response.
+        ProtocolViolation: the bytes are not a response of this type and version.
     """
     versions = response_type.VERSIONS
     if not versions.min <= version <= versions.max:

@@ -28,6 +28,6 @@ SEND: Final = "send"
 RECEIVE: Final = "receive"
 PROCESS: Final = "process"
 SETTLE: Final = "settle"
-# What Kafka calls the operations of the types "receive" and "settle".
+# Kafka's names of the operations of the types "receive" and "settle".
 POLL: Final = "poll"
 COMMIT: Final = "commit"

@@ -1,4 +1,4 @@
-"""Brokers that speak TLS and require a login, for tests of clients with security."""
+"""Brokers with TLS and logins, for tests of clients with security."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class KafkaPlugin(InitPlugin):
         return app_config
 
     def _refuse(self, _: Request[Any, Any, Any], error: Exception) -> Response[dict[str, str]]:
-        """Answer a request whose record found no room in the buffer: 503 with Retry-After."""
+        """Respond with 503 and Retry-After: a record of the request found no room in the buffer."""
         headers = {"Retry-After": str(self._retry_after)}
         return Response({"detail": TOO_MANY}, status_code=503, headers=headers)
 

@@ -28,7 +28,7 @@ def install(app: Starlette, services: Services, *, retry_after: int = RETRY_AFTE
 
 
 def health_routes(services: Services) -> list[Route]:
-    """Return the routes `/livez` and `/readyz`, which answer with JSON and the status 200 or 503.
+    """Return the routes `/livez` and `/readyz`, which respond with JSON and the status 200 or 503.
 
     `/livez` fails when a client or worker has ended by itself, so that the process needs a restart;
     `/readyz` also while the application starts and stops, a partition is stalled, a coordinator is
@@ -47,6 +47,6 @@ def health_routes(services: Services) -> list[Route]:
 
 
 async def on_buffer_full(request: Request, error: Exception, *, retry_after: int = RETRY_AFTER) -> Response:
-    """Answer a request whose record found no room in the buffer: 503 with Retry-After."""
+    """Respond with 503 and Retry-After: a record of the request found no room in the buffer."""
     headers = {"Retry-After": str(retry_after)}
     return JSONResponse({"detail": TOO_MANY}, 503, headers)

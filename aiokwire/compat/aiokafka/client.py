@@ -35,7 +35,7 @@ class ConnectionGroup(IntEnum):
 
 
 class CoordinationType(IntEnum):
-    """What is coordinated."""
+    """The kind of key that a coordinator serves."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -90,7 +90,7 @@ class AIOKafkaClient:
 
     @property
     def cluster(self) -> ClusterMetadata:
-        """What is known of the cluster."""
+        """The metadata of the cluster."""
         return ClusterMetadata(self._client)
 
     @property

@@ -1,4 +1,4 @@
-"""What a client knows of its cluster, with aiokafka's names."""
+"""A client's metadata of its cluster, with aiokafka's names."""
 
 from __future__ import annotations
 

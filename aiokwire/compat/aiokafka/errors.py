@@ -31,7 +31,7 @@ class KafkaError(errors.KafkaError, RuntimeError):
         return f"{name}: {printable(Exception.__str__(self))}" if self.args else name
 
 
-# What our classes set in their constructors, which here do not run: aiokafka's errors take any arguments.
+# The attributes that our constructors set. They do not run here: aiokafka's errors take any arguments.
 _DETAILS: Final[dict[type, dict[str, object]]] = {
     errors.ConnectionFailed: {"address": "", "stage": "", "is_logged": False},
     errors.AuthenticationFailed: {"address": ""},

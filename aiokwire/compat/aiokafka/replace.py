@@ -1,4 +1,4 @@
-"""Puts this package in place of the module `aiokafka`, for programs that are not to be changed."""
+"""Puts this package in place of the module `aiokafka`, so that programs run unchanged."""
 
 from __future__ import annotations
 

@@ -45,13 +45,13 @@ async def wait_for(fut: Awaitable[T], timeout: float | None = None) -> T:
 def get_running_loop() -> asyncio.AbstractEventLoop:
     """Return the running loop.
 
-    Raises: RuntimeError: none runs.
+    Raises: RuntimeError: no loop is running.
     """
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
         raise RuntimeError(
-            "no event loop runs: create the object in a coroutine, or pass the loop on which it will be started"
+            "no event loop is running: create the object in a coroutine, or pass the loop on which it will be started"
         ) from None
 
 

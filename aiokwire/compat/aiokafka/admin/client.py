@@ -177,7 +177,7 @@ class AIOKafkaAdminClient:
     async def describe_configs(
         self, config_resources: Iterable[ConfigResource], include_synonyms: bool = False
     ) -> list[responses.DescribeConfigsResponse]:
-        """Return settings: one response of each broker that was named, and one for all topics."""
+        """Return configs: one response from each broker that was named, and one for all topics."""
         found = []
         for target, group in _by_target(config_resources).items():
             resources = [
@@ -193,7 +193,7 @@ class AIOKafkaAdminClient:
         return found
 
     async def alter_configs(self, config_resources: Iterable[ConfigResource]) -> list[responses.AlterConfigsResponse]:
-        """Replace all settings of topics or brokers: those that are not named return to their
+        """Replace all configs of topics or brokers: those that are not named return to their
         defaults."""
         found = []
         for target, group in _by_target(config_resources).items():
@@ -224,7 +224,7 @@ class AIOKafkaAdminClient:
         group_coordinator_id: int | None = None,
         include_authorized_operations: bool = False,
     ) -> list[responses.DescribeGroupsResponse]:
-        """Return the members of groups: one response of each coordinator."""
+        """Return the members of groups: one response from each coordinator."""
         by_node: dict[int, list[str]] = {}
         for group_id in dict.fromkeys(group_ids):
             node = group_coordinator_id if group_coordinator_id is not None else await self.find_coordinator(group_id)
@@ -312,7 +312,7 @@ def _enlarged(name: str, new: NewPartitions) -> create_partitions.CreatePartitio
 
 
 def _by_target(resources: Iterable[ConfigResource]) -> dict[Target, list[ConfigResource]]:
-    """Group resources by destination: a broker for its own settings, any for topics."""
+    """Group resources by destination: a broker for its own configs, any for topics."""
     groups: dict[Target, list[ConfigResource]] = {}
     for each in resources:
         own = each.resource_type is ConfigResourceType.BROKER

@@ -1,4 +1,4 @@
-"""`ConfigResource`: what has settings."""
+"""`ConfigResource`: a resource with configs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ConfigResourceType(IntEnum):
 
 
 class ConfigResource:
-    """A topic or broker, and the settings to read or write; None: all."""
+    """A topic or broker, and the configs to read or write; None: all."""
 
     def __init__(
         self, resource_type: ConfigResourceType | str, name: str | int, configs: Mapping[str, Any] | None = None

@@ -39,7 +39,7 @@ class AdaptedListener(RebalanceListener):
 
     async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """Commit the positions of the revoked partitions, and report them."""
-        if self._commits and not self.is_leaving:  # who leaves has committed
+        if self._commits and not self.is_leaving:  # a member that leaves has committed
             await commit_delivered(self._consumer, partitions)
         await self.lost(partitions)
 

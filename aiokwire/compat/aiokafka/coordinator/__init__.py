@@ -1,1 +1,1 @@
-"""What group members exchange, and the assignors."""
+"""The subscriptions and assignments that group members exchange, and the assignors."""

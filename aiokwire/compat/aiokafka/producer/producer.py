@@ -199,7 +199,7 @@ class AIOKafkaProducer:
             )
         except errors.KafkaError as error:
             raise refusal(error, key, value) from error
-        assert self._compiled is not None  # started, else the record was refused
+        assert self._compiled is not None  # started: otherwise `submit` rejected the record
         return self._compiled.future(delivery)
 
     async def send_and_wait(
@@ -354,7 +354,7 @@ _SEND: Final = AIOKafkaProducer.send
 
 
 def _described(send: Send) -> Send:
-    """Give the compiled method what `inspect` reads of a coroutine function."""
+    """Set the attributes of a coroutine function that `inspect` reads."""
     update_wrapper(send, _SEND)
     for name in ("__code__", "__defaults__", "__kwdefaults__"):
         setattr(send, name, getattr(_SEND, name))
