@@ -37,7 +37,7 @@ from tests.protocol.samples import all_types, sample, versions_of
 
 FRAMES = 20_000  # made before the run; each is mutated differently every time it is sent
 PIPELINED = 20
-WAIT_SECONDS = 0.03  # for answers; a long poll is then left alone, or its connection closed
+WAIT_SECONDS = 0.03  # for responses; a long poll is then left alone, or its connection closed
 PING_SECONDS = 0.02
 PATIENCE = 0.25  # seconds for the other client's 99th percentile
 MIB_ALLOWED = 150.0  # growth over the run: topics that the requests created, and the allocator

@@ -1,7 +1,7 @@
 """Request frames for fuzzing: valid ones with known and random values, and malformed copies.
 
 The mutations follow the format: flipped bytes, numbers that have broken parsers before, slices that
-are doubled or missing, another version or API for the same body, cuts. Produce carries batches
+are repeated or missing, another version or API for the same body, cuts. Produce carries batches
 whose records are corrupt under a valid checksum.
 """
 

@@ -1,7 +1,7 @@
 """Run the fuzz tests of the record and protocol kernels under AddressSanitizer.
 
 Builds the kernels with `-fsanitize=address` in a separate directory (default: `build/asan`), so
-that the checkout's build stays as it is, and runs the tests there without Python's own allocator:
+that the checkout's build is unchanged, and runs the tests there without Python's own allocator:
 an out-of-bounds read or write ends the run with a report. Needs gcc and its libasan.
 """
 

@@ -1,8 +1,8 @@
 """Another client of the attacked broker, in its own process: asks for metadata every 20 ms.
 
 Started as `python -m integration.attacks.victim OPTIONS`, the client's options as JSON, it prints a
-line when it is connected, runs until its standard input is closed, and prints how long each answer
-took.
+line when it is connected, runs until its standard input is closed, and prints how long each
+response took.
 """
 
 from __future__ import annotations

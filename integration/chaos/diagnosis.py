@@ -1,4 +1,4 @@
-"""What a worker process does at this moment, as text: written when it receives SIGUSR1."""
+"""The current state of a worker process, as text: written when it receives SIGUSR1."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ A producer sends numbered records at `--rate`, or as fast as it can (0), a membe
 them, a transactional producer commits small transactions, an admin client describes the cluster,
 and single sends are timed. The same load runs first against a broker without
 `connections.max.reauth.ms`, then with 4,000 ms. The command ends with status 1 unless: no
-connection was closed, no call failed, no record was lost or doubled, and the 99th percentile of
+connection was closed, no call failed, no record was lost or duplicated, and the 99th percentile of
 single sends is below twice that without.
 """
 
@@ -51,7 +51,7 @@ class Disconnects(Hooks):
 
 @dataclasses.dataclass(slots=True)
 class Outcome:
-    """What a run saw."""
+    """The observations of a run."""
 
     sent: int = 0
     received: int = 0

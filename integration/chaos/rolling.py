@@ -5,7 +5,7 @@ members are processes and get SIGKILL; `test_rolling.py` is a small run. It exit
 unless:
 - no record is lost, and only records that a killed member had not committed are delivered again;
 - no partition that stays with its member stops for more than 100 ms;
-- static members cause no rebalance, except killed ones of KIP-848: the broker refuses their
+- static members cause no rebalance, except killed ones of KIP-848: the broker rejects their
   instance id until their session expires.
 
 A stop is measured in three ways: by the clock; minus the time in which the processes waited for a

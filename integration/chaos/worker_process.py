@@ -34,7 +34,7 @@ CLASSIC: Final[Any] = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 500}
 
 
 class Event(enum.IntEnum):
-    """What a process notes of a record."""
+    """An event of a record, in the journal of a process."""
 
     STARTED = 1
     DONE = 2
@@ -44,7 +44,7 @@ class Event(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """What a process does."""
+    """The work of a process."""
 
     bootstrap_servers: str
     group: str
@@ -63,7 +63,7 @@ def mixed(number: int) -> int:
 
 
 def is_rejected(number: int) -> bool:
-    """Whether the handler always refuses this record: one of 1,000."""
+    """Whether the handler always rejects this record: one of 1,000."""
     return mixed(number) % 1000 == 1
 
 

@@ -339,7 +339,7 @@ class SecureKafka:
 
 
 async def _altered(admin: Admin, changes: dict[ConfigResource, dict[str, str]]) -> None:
-    """Alter configs; try again while the broker refuses them because of earlier ones."""
+    """Alter configs; retry while the broker rejects them because of earlier ones."""
     end = anyio.current_time() + _APPLIED
     while True:
         try:

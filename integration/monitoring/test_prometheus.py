@@ -31,7 +31,7 @@ SUFFIX = 'should not have "_count" suffix'
 
 
 class Monitored(NamedTuple):
-    """The three processes that are scraped, by the name of their job, and who scrapes them."""
+    """The three scraped processes, by the name of their job, and the Prometheus server."""
 
     server: Prometheus
     targets: dict[str, str]

@@ -147,7 +147,7 @@ class Traffic:
 
 
 async def principal(admin: Admin) -> str:
-    """Return who the broker takes this client for."""
+    """Return the principal that the broker has for this client."""
     return (await admin.create_delegation_token(timeout=PATIENCE)).owner
 
 

@@ -167,7 +167,7 @@ async def test_an_old_release_works_with_tls_and_plain(
 
 
 async def check_admin(admin: Admin, topic: str, group: str) -> None:
-    """Ask for all that the release reports about topics and groups."""
+    """Request everything that the release reports about topics and groups."""
     assert topic in [one.name for one in await admin.list_topics()]
     assert len((await admin.describe_topic(topic)).partitions) == 2
     assert group in [one.group_id for one in await admin.list_groups()]

@@ -49,7 +49,7 @@ class ScriptedNode:
         self.accepted = 0
         self.asked: list[tuple[RequestHeader, Request]] = []
         self.handlers: dict[int, Handler] = {}
-        self.silent: set[int] = set()  # api keys that get no answer
+        self.silent: set[int] = set()  # api keys that get no response
         self.ranges: dict[int, tuple[int, int]] = dict(RANGES)
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -151,7 +151,7 @@ class ScriptedCluster:
             await self.asked.wait()
 
     def topic(self, name: str, leaders: list[int], **options: Any) -> None:
-        """Let a topic be there, or be otherwise."""
+        """Create a topic, or change it."""
         self.topics[name] = ScriptedTopic(leaders, **options)
 
     def address(self, node: ScriptedNode) -> tuple[str, int]:
@@ -220,7 +220,7 @@ async def _cluster(nodes: int = 1) -> AsyncIterator[ScriptedCluster]:
             await node.start()
         try:
             yield cluster
-        except Exception as error:  # taken out of the group: a test sees it as it is
+        except Exception as error:  # raised outside of the task group, which would wrap it
             failure = error
         finally:
             for node in cluster.nodes:

@@ -65,7 +65,7 @@ async def test_callers_share_one_connection_attempt_and_each_can_be_cancelled(cl
             for scope in scopes[::2]:
                 scope.cancel()
             node.silent = set()
-            node.drop()  # the handshake is tried in an older form, which is answered
+            node.drop()  # the handshake is retried in an older form, which succeeds
         assert left == 3
         assert len(found) == 3
         assert len(set(map(id, found))) == 1

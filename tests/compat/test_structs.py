@@ -1,4 +1,4 @@
-"""The names of aiokafka are all there, and are what aiokafka's are."""
+"""All public names of aiokafka exist, and are of the same kind."""
 
 from __future__ import annotations
 

@@ -109,5 +109,5 @@ def free_port() -> Iterator[int]:
 
 @pytest.fixture
 def tls_server() -> ssl.SSLContext:
-    """For a listener that expects TLS; it needs no certificate to refuse what is none."""
+    """For a listener that expects TLS; rejecting plaintext needs no certificate."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

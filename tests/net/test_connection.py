@@ -1,4 +1,4 @@
-"""One connection and a scripted peer: what it does when all goes well, or the peer misbehaves."""
+"""One connection and a scripted peer: normal operation, and a peer that misbehaves."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from aiokwire.net.in_flight import InFlight, InFlightQueue
 
 @pytest.fixture
 def loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """Futures want a loop to exist; it never runs."""
+    """Futures need a loop to exist; it never runs."""
     made = asyncio.new_event_loop()
     yield made
     made.close()

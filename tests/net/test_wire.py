@@ -1,4 +1,4 @@
-"""The protocol object of one transport: loss in its uglier forms, and how chunks are written."""
+"""The protocol object of one transport: unusual connection losses, and writes of chunks."""
 
 from __future__ import annotations
 

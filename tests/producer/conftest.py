@@ -52,7 +52,7 @@ TRANSACTIONAL = {
 }
 
 Answer = produce.PartitionProduceResponse
-# The answer of a test to one partition's data: a response, a code, or None to append it.
+# A test's response to one partition's data: a response, a code, or None to append it.
 PartitionScript = Callable[[TopicPartition, bytes], Answer | int | None]
 # The action of a test on a whole request before it is handled: False hangs up, None handles it.
 RequestScript = Callable[[produce.ProduceRequest], Awaitable[bool | None]]

@@ -1,4 +1,4 @@
-"""Rows of Arrow arrays through the producer: delivery, memory, and the errors of refused rows."""
+"""Rows of Arrow arrays through the producer: delivery, memory, and the errors of rejected rows."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ async def test_lost_responses_duplicate_no_row(quick: Quick, lost: int) -> None:
 
 
 async def test_failures_name_their_rows() -> None:
-    """Rows of partitions 0 and 1 in turn; partition 1's are refused, in both record batches."""
+    """Rows of partitions 0 and 1 in turn; partition 1's are rejected, in both record batches."""
     rows = pa.record_batch({"value": [b"v"] * 6, "partition": pa.array([0, 1, 0, 1, 1, 0], pa.int32())})
 
     def refuse_second(tp: TopicPartition, data: bytes) -> Answer | int | None:

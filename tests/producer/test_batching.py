@@ -24,7 +24,7 @@ TEXT = [b"%d: the quick brown fox jumps over the lazy dog, %d times out of %d" %
 
 async def spread(turns_of_the_second: int, quick: Quick) -> tuple[int, int]:
     """Return how many records without a key each of two partitions gets, when the second broker
-    answers after `turns_of_the_second` turns of the loop, the first at once."""
+    responds after `turns_of_the_second` turns of the loop, the first at once."""
     options = {**quick, "linger_ms": 0, "batch_size": 2000, "buffer_memory": 60_000, "max_request_size": 2000}
     async with (
         scripted_cluster(2) as cluster,

@@ -175,7 +175,7 @@ async def test_nothing_follows_the_first_batch_of_a_sequence_before_its_response
 
 
 async def test_nothing_follows_a_retry_before_its_response() -> None:
-    """A broker with a recreated topic may refuse it, and accept the next batch as the first one."""
+    """A broker with a recreated topic may reject it, and accept the next batch as the first one."""
     partition, other = await partitions(2, 2)
     retry = send(partition)
     assert partition.arrived(retry)

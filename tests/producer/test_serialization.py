@@ -137,7 +137,7 @@ async def test_a_purge_makes_room_for_waiting_records(quick: Quick) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **small) as producer:
         await producer.send("t", b"first")
         cluster.node.on_request = hold
-        with anyio.move_on_after(0.05):  # five batches fly, the others wait behind them
+        with anyio.move_on_after(0.05):  # five batches are in flight, the others wait behind them
             while True:
                 await producer.submit("t", b"x" * 900)
         assert producer.buffered > 10_000

@@ -31,7 +31,7 @@ def kafka_broker_options() -> dict[str, Any]:
 async def test_20_a_retry_is_the_same_bytes_whatever_happened_in_between(
     kafka_broker: Broker, quick: Quick, codec: str, size: int
 ) -> None:
-    """Scenario 20: refused, connection lost, no response, another leader: always the same batch."""
+    """Scenario 20: an error, a lost connection, no response, another leader: the same batch."""
     kafka_broker.faults.on(ApiKey.PRODUCE).error(ErrorCode.NOT_ENOUGH_REPLICAS)
     kafka_broker.faults.on(ApiKey.PRODUCE).close()
     moving = kafka_broker.faults.on(ApiKey.PRODUCE).hold()
@@ -107,7 +107,7 @@ async def test_the_timestamp_of_a_delivery_is_the_one_that_the_topic_keeps(kafka
 async def test_16_a_recreated_topic_gets_the_batches_in_flight_in_order(
     kafka_broker: Broker, quick: Quick, partitions: int
 ) -> None:
-    """Scenario 16, producer's half: batches for the old topic id are refused, then go to the new.
+    """Scenario 16, producer's half: batches for the old topic id are rejected and sent to the new.
 
     Sequences continue, without duplicates or hangs. Records that the old topic acknowledged are
     deleted with it.

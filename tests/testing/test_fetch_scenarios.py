@@ -346,7 +346,7 @@ async def test_32_leaders_that_change_while_a_position_is_checked_cost_and_doubl
         await fill(kafka_broker, numbers(5, 5))
         await held.arrived()
         kafka_broker.faults.move_leader("one", 0, 2)
-        held.release()  # an answer with records, while the position is being checked
+        held.release()  # a response with records, while the position is being checked
         await checks[0].arrived()
         kafka_broker.faults.move_leader("one", 0, 3)
         await fill(kafka_broker, numbers(5, 10))
@@ -377,7 +377,7 @@ async def test_36_a_batch_that_cannot_be_decompressed_is_reported_each_time_and_
                 await reader.getmany(timeout=5)
             assert (caught.value.topic, caught.value.partition, caught.value.offset) == ("one", 0, 3)
             assert await reader.position(ONE) == 3
-        # Those behind the batch are answered at once here, as often as they come while a thread looks at it.
+        # Fetches beyond the batch get a response at once, however many are sent while a thread checks it.
         requests = kafka_broker.journal.requests(fetch.FetchRequest)
         again = [request for request in requests if topic_of(request).partitions[0].fetch_offset < 4]
         assert len(again) < 10, "it does not spin"

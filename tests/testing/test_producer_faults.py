@@ -188,7 +188,7 @@ async def test_an_expired_batch_does_not_poison_its_partition(kafka_broker: Brok
 
 
 async def test_22_a_sequence_wraps_to_zero(kafka_broker: Broker, quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Producers that counted on had every batch refused after 2^31 - 1 records.
+    """Producers that counted on had every batch rejected after 2^31 - 1 records.
 
     This one begins just before.
     """

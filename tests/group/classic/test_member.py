@@ -117,7 +117,7 @@ async def test_fetch_memory_of_revoked_partitions_is_waited_for(kafka_broker: Br
     options = {"partition_assignment_strategy": "range", "fetch_memory": 1_000_000}
     held = kafka_broker.faults.on(ApiKey.FETCH, times=None).hold()
     async with member(kafka_broker, "one", **options) as reader:
-        for lanes in (1, 2):  # each has half of the memory until its fetch is answered
+        for lanes in (1, 2):  # each has half of the memory until its fetch completes
             await until(lambda lanes=lanes: reader.memory_in_use == lanes * 500_000)  # type: ignore[misc]  # bound now
             generation = kafka_broker.faults.group("g").generation
             kafka_broker.faults.rebalance("g")
