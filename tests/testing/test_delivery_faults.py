@@ -36,7 +36,7 @@ async def test_20_a_retry_is_the_same_bytes_whatever_happened_in_between(
     kafka_broker.faults.on(ApiKey.PRODUCE).close()
     moving = kafka_broker.faults.on(ApiKey.PRODUCE).hold()
     async with writer(
-        kafka_broker, quick, linger_ms=5, compression_type=codec, batch_size=200_000, request_timeout_ms=2000
+        kafka_broker, quick, linger_ms=5, compression_type=codec, batch_size=200_000, request_timeout_ms=20_000
     ) as producer:
         await producer.partitions_for("one")
         deliveries = [producer.submit_nowait("one", b"%04d" % number * 25) for number in range(size // 100)]
