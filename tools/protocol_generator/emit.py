@@ -107,13 +107,15 @@ def _facts(message: Message) -> list[str]:
     lines = []
     if message.api_key is not None:
         api = message.name.removesuffix("Request").removesuffix("Response")
-        lines.append(f"API = ApiKey.{snake_case(api).upper()}")
-    lines.append(f"VERSIONS = VersionRange({versions.min}, {versions.max}, flexible={message.flexible_from})")
+        lines.append(f"API: ClassVar[ApiKey] = ApiKey.{snake_case(api).upper()}")
+    versions_with_flexible = f"{versions.min}, {versions.max}, flexible={message.flexible_from}"
+    lines.append(f"VERSIONS: ClassVar[VersionRange] = VersionRange({versions_with_flexible})")
     if message.role == "request":
-        lines.append(f"SERVED_FROM = {message.served_from}")
-        lines.append(f"UNSTABLE_FROM = {message.unstable_from}")
-        lines.append(f"LISTENERS = {message.listeners!r}")
-        lines.append(f"RESPONSE = {message.name.removesuffix('Request')}Response")
+        response = f"{message.name.removesuffix('Request')}Response"
+        lines.append(f"SERVED_FROM: ClassVar[int | None] = {message.served_from}")
+        lines.append(f"UNSTABLE_FROM: ClassVar[int | None] = {message.unstable_from}")
+        lines.append(f"LISTENERS: ClassVar[tuple[str, ...]] = {message.listeners!r}")
+        lines.append(f"RESPONSE: ClassVar[type[{response}]] = {response}")
         if later := later_fields(message):
             lines.append(f"FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {later!r}")
     return lines
@@ -239,10 +241,10 @@ def _init(shape: Shape) -> list[str]:
         if item.tag is not None:
             note = f"{note}, tag {item.tag}" if note else f"tag {item.tag}"
         parameters.append(f"    {item.name}: {kind} = {default},{f'  # {note}' if note else ''}")
-        body.append(f"    self.{item.name} = {value}")
+        body.append(f"    self.{item.name}: {python_type(item)} = {value}")
     if shape.has_tags:
         parameters.append("    unknown_tags: UnknownTags = (),")
-        body.append("    self.unknown_tags = unknown_tags")
+        body.append("    self.unknown_tags: UnknownTags = unknown_tags")
     if not parameters:
         return ["def __init__(self) -> None:", "    pass"]
     return ["def __init__(", "    self,", "    *,", *parameters, ") -> None:", *body]

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -21,8 +21,8 @@ from aiokwire.protocol.api_key import ApiKey
 class AddOffsetsToTxnResponse(Response):
     """Answers `AddOffsetsToTxnRequest`."""
 
-    API = ApiKey.ADD_OFFSETS_TO_TXN
-    VERSIONS = VersionRange(0, 4, flexible=3)
+    API: ClassVar[ApiKey] = ApiKey.ADD_OFFSETS_TO_TXN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=3)
     __slots__ = ("throttle_time_ms", "error_code", "unknown_tags")
 
     def __init__(
@@ -32,9 +32,9 @@ class AddOffsetsToTxnResponse(Response):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -56,12 +56,12 @@ class AddOffsetsToTxnResponse(Response):
 class AddOffsetsToTxnRequest(Request[AddOffsetsToTxnResponse]):
     """Answered by `AddOffsetsToTxnResponse`."""
 
-    API = ApiKey.ADD_OFFSETS_TO_TXN
-    VERSIONS = VersionRange(0, 4, flexible=3)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = AddOffsetsToTxnResponse
+    API: ClassVar[ApiKey] = ApiKey.ADD_OFFSETS_TO_TXN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=3)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[AddOffsetsToTxnResponse]] = AddOffsetsToTxnResponse
     __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id", "unknown_tags")
 
     def __init__(
@@ -73,11 +73,11 @@ class AddOffsetsToTxnRequest(Request[AddOffsetsToTxnResponse]):
         group_id: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.group_id = group_id
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.group_id: str = group_id
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.transactional_id)

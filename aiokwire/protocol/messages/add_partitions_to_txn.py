@@ -32,9 +32,9 @@ class AddPartitionsToTxnPartitionResult(Struct):
         partition_error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.partition_error_code = partition_error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.partition_error_code: int = partition_error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -62,9 +62,11 @@ class AddPartitionsToTxnTopicResult(Struct):
         results_by_partition: list[AddPartitionsToTxnPartitionResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.results_by_partition = [] if results_by_partition is EMPTY else results_by_partition
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.results_by_partition: list[AddPartitionsToTxnPartitionResult] = (
+            [] if results_by_partition is EMPTY else results_by_partition
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -94,9 +96,9 @@ class AddPartitionsToTxnResult(Struct):
         topic_results: list[AddPartitionsToTxnTopicResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.topic_results = [] if topic_results is EMPTY else topic_results
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.topic_results: list[AddPartitionsToTxnTopicResult] = [] if topic_results is EMPTY else topic_results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.transactional_id)
@@ -117,8 +119,8 @@ class AddPartitionsToTxnResult(Struct):
 class AddPartitionsToTxnResponse(Response):
     """Answers `AddPartitionsToTxnRequest`."""
 
-    API = ApiKey.ADD_PARTITIONS_TO_TXN
-    VERSIONS = VersionRange(0, 5, flexible=3)
+    API: ClassVar[ApiKey] = ApiKey.ADD_PARTITIONS_TO_TXN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=3)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
@@ -136,13 +138,15 @@ class AddPartitionsToTxnResponse(Response):
         results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = EMPTY,  # v0-3
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.results_by_transaction = [] if results_by_transaction is EMPTY else results_by_transaction
-        self.results_by_topic_v3_and_below = (
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.results_by_transaction: list[AddPartitionsToTxnResult] = (
+            [] if results_by_transaction is EMPTY else results_by_transaction
+        )
+        self.results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = (
             [] if results_by_topic_v3_and_below is EMPTY else results_by_topic_v3_and_below
         )
-        self.unknown_tags = unknown_tags
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -191,9 +195,9 @@ class AddPartitionsToTxnTopic(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -224,12 +228,12 @@ class AddPartitionsToTxnTransaction(Struct):
         topics: list[AddPartitionsToTxnTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.verify_only = verify_only
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.verify_only: bool = verify_only
+        self.topics: list[AddPartitionsToTxnTopic] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.transactional_id)
@@ -256,12 +260,12 @@ class AddPartitionsToTxnTransaction(Struct):
 class AddPartitionsToTxnRequest(Request[AddPartitionsToTxnResponse]):
     """Answered by `AddPartitionsToTxnResponse`."""
 
-    API = ApiKey.ADD_PARTITIONS_TO_TXN
-    VERSIONS = VersionRange(0, 5, flexible=3)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = AddPartitionsToTxnResponse
+    API: ClassVar[ApiKey] = ApiKey.ADD_PARTITIONS_TO_TXN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=3)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[AddPartitionsToTxnResponse]] = AddPartitionsToTxnResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "transactions": 4,
         "transactional_id": 4,
@@ -289,12 +293,14 @@ class AddPartitionsToTxnRequest(Request[AddPartitionsToTxnResponse]):
         v3_and_below_topics: list[AddPartitionsToTxnTopic] = EMPTY,  # v0-3
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.transactions = [] if transactions is EMPTY else transactions
-        self.v3_and_below_transactional_id = v3_and_below_transactional_id
-        self.v3_and_below_producer_id = v3_and_below_producer_id
-        self.v3_and_below_producer_epoch = v3_and_below_producer_epoch
-        self.v3_and_below_topics = [] if v3_and_below_topics is EMPTY else v3_and_below_topics
-        self.unknown_tags = unknown_tags
+        self.transactions: list[AddPartitionsToTxnTransaction] = [] if transactions is EMPTY else transactions
+        self.v3_and_below_transactional_id: str = v3_and_below_transactional_id
+        self.v3_and_below_producer_id: int = v3_and_below_producer_id
+        self.v3_and_below_producer_epoch: int = v3_and_below_producer_epoch
+        self.v3_and_below_topics: list[AddPartitionsToTxnTopic] = (
+            [] if v3_and_below_topics is EMPTY else v3_and_below_topics
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 4:

@@ -24,8 +24,8 @@ from aiokwire.protocol.api_key import ApiKey
 class AddRaftVoterResponse(Response):
     """Answers `AddRaftVoterRequest`."""
 
-    API = ApiKey.ADD_RAFT_VOTER
-    VERSIONS = VersionRange(0, 1, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.ADD_RAFT_VOTER
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "unknown_tags")
 
     def __init__(
@@ -36,10 +36,10 @@ class AddRaftVoterResponse(Response):
         error_message: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -73,10 +73,10 @@ class Listener(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -97,12 +97,12 @@ class Listener(Struct):
 class AddRaftVoterRequest(Request[AddRaftVoterResponse]):
     """Answered by `AddRaftVoterResponse`."""
 
-    API = ApiKey.ADD_RAFT_VOTER
-    VERSIONS = VersionRange(0, 1, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller", "broker")
-    RESPONSE = AddRaftVoterResponse
+    API: ClassVar[ApiKey] = ApiKey.ADD_RAFT_VOTER
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller", "broker")
+    RESPONSE: ClassVar[type[AddRaftVoterResponse]] = AddRaftVoterResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"ack_when_committed": 1}
     __slots__ = (
         "cluster_id",
@@ -125,13 +125,13 @@ class AddRaftVoterRequest(Request[AddRaftVoterResponse]):
         ack_when_committed: bool = True,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.cluster_id = cluster_id
-        self.timeout_ms = timeout_ms
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.ack_when_committed = ack_when_committed
-        self.unknown_tags = unknown_tags
+        self.cluster_id: str | None = cluster_id
+        self.timeout_ms: int = timeout_ms
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.listeners: list[Listener] = [] if listeners is EMPTY else listeners
+        self.ack_when_committed: bool = ack_when_committed
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_string(self.cluster_id)

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -21,8 +21,8 @@ from aiokwire.protocol.api_key import ApiKey
 class AllocateProducerIdsResponse(Response):
     """Answers `AllocateProducerIdsRequest`."""
 
-    API = ApiKey.ALLOCATE_PRODUCER_IDS
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.ALLOCATE_PRODUCER_IDS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len", "unknown_tags")
 
     def __init__(
@@ -34,11 +34,11 @@ class AllocateProducerIdsResponse(Response):
         producer_id_len: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.producer_id_start = producer_id_start
-        self.producer_id_len = producer_id_len
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.producer_id_start: int = producer_id_start
+        self.producer_id_len: int = producer_id_len
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -64,12 +64,12 @@ class AllocateProducerIdsResponse(Response):
 class AllocateProducerIdsRequest(Request[AllocateProducerIdsResponse]):
     """Answered by `AllocateProducerIdsResponse`."""
 
-    API = ApiKey.ALLOCATE_PRODUCER_IDS
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = AllocateProducerIdsResponse
+    API: ClassVar[ApiKey] = ApiKey.ALLOCATE_PRODUCER_IDS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[AllocateProducerIdsResponse]] = AllocateProducerIdsResponse
     __slots__ = ("broker_id", "broker_epoch", "unknown_tags")
 
     def __init__(
@@ -79,9 +79,9 @@ class AllocateProducerIdsRequest(Request[AllocateProducerIdsResponse]):
         broker_epoch: int = -1,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.broker_id)

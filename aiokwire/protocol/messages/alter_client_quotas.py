@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -32,9 +32,9 @@ class EntityData(Struct):
         entity_name: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
-        self.unknown_tags = unknown_tags
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.entity_type)
@@ -63,10 +63,10 @@ class AlterClientQuotasResponseEntryData(Struct):
         entity: list[EntityData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.entity = [] if entity is EMPTY else entity
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.entity: list[EntityData] = [] if entity is EMPTY else entity
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -89,8 +89,8 @@ class AlterClientQuotasResponseEntryData(Struct):
 class AlterClientQuotasResponse(Response):
     """Answers `AlterClientQuotasRequest`."""
 
-    API = ApiKey.ALTER_CLIENT_QUOTAS
-    VERSIONS = VersionRange(0, 1, flexible=1)
+    API: ClassVar[ApiKey] = ApiKey.ALTER_CLIENT_QUOTAS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=1)
     __slots__ = ("throttle_time_ms", "entries", "unknown_tags")
 
     def __init__(
@@ -100,9 +100,9 @@ class AlterClientQuotasResponse(Response):
         entries: list[AlterClientQuotasResponseEntryData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.entries = [] if entries is EMPTY else entries
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.entries: list[AlterClientQuotasResponseEntryData] = [] if entries is EMPTY else entries
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -137,10 +137,10 @@ class OpData(Struct):
         remove: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.key = key
-        self.value = value
-        self.remove = remove
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.value: float = value
+        self.remove: bool = remove
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.key)
@@ -170,9 +170,9 @@ class AlterClientQuotasRequestEntryData(Struct):
         ops: list[OpData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.entity = [] if entity is EMPTY else entity
-        self.ops = [] if ops is EMPTY else ops
-        self.unknown_tags = unknown_tags
+        self.entity: list[EntityData] = [] if entity is EMPTY else entity
+        self.ops: list[OpData] = [] if ops is EMPTY else ops
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.entity))
@@ -195,12 +195,12 @@ class AlterClientQuotasRequestEntryData(Struct):
 class AlterClientQuotasRequest(Request[AlterClientQuotasResponse]):
     """Answered by `AlterClientQuotasResponse`."""
 
-    API = ApiKey.ALTER_CLIENT_QUOTAS
-    VERSIONS = VersionRange(0, 1, flexible=1)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = AlterClientQuotasResponse
+    API: ClassVar[ApiKey] = ApiKey.ALTER_CLIENT_QUOTAS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=1)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[AlterClientQuotasResponse]] = AlterClientQuotasResponse
     __slots__ = ("entries", "validate_only", "unknown_tags")
 
     def __init__(
@@ -210,9 +210,9 @@ class AlterClientQuotasRequest(Request[AlterClientQuotasResponse]):
         validate_only: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.entries = [] if entries is EMPTY else entries
-        self.validate_only = validate_only
-        self.unknown_tags = unknown_tags
+        self.entries: list[AlterClientQuotasRequestEntryData] = [] if entries is EMPTY else entries
+        self.validate_only: bool = validate_only
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.entries))

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -34,11 +34,11 @@ class AlterConfigsResourceResponse(Struct):
         resource_name: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -61,8 +61,8 @@ class AlterConfigsResourceResponse(Struct):
 class AlterConfigsResponse(Response):
     """Answers `AlterConfigsRequest`."""
 
-    API = ApiKey.ALTER_CONFIGS
-    VERSIONS = VersionRange(0, 2, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.ALTER_CONFIGS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
     __slots__ = ("throttle_time_ms", "responses", "unknown_tags")
 
     def __init__(
@@ -72,9 +72,9 @@ class AlterConfigsResponse(Response):
         responses: list[AlterConfigsResourceResponse] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.responses = [] if responses is EMPTY else responses
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.responses: list[AlterConfigsResourceResponse] = [] if responses is EMPTY else responses
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -108,9 +108,9 @@ class AlterableConfig(Struct):
         value: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.value = value
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.value: str | None = value
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -139,10 +139,10 @@ class AlterConfigsResource(Struct):
         configs: list[AlterableConfig] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configs = [] if configs is EMPTY else configs
-        self.unknown_tags = unknown_tags
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.configs: list[AlterableConfig] = [] if configs is EMPTY else configs
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int8(self.resource_type)
@@ -165,12 +165,12 @@ class AlterConfigsResource(Struct):
 class AlterConfigsRequest(Request[AlterConfigsResponse]):
     """Answered by `AlterConfigsResponse`."""
 
-    API = ApiKey.ALTER_CONFIGS
-    VERSIONS = VersionRange(0, 2, flexible=2)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = AlterConfigsResponse
+    API: ClassVar[ApiKey] = ApiKey.ALTER_CONFIGS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[AlterConfigsResponse]] = AlterConfigsResponse
     __slots__ = ("resources", "validate_only", "unknown_tags")
 
     def __init__(
@@ -180,9 +180,9 @@ class AlterConfigsRequest(Request[AlterConfigsResponse]):
         validate_only: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.resources = [] if resources is EMPTY else resources
-        self.validate_only = validate_only
-        self.unknown_tags = unknown_tags
+        self.resources: list[AlterConfigsResource] = [] if resources is EMPTY else resources
+        self.validate_only: bool = validate_only
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.resources))

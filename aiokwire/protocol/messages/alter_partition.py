@@ -47,14 +47,14 @@ class AlterPartitionResponsePartitionData(Struct):
         partition_epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.isr = [] if isr is EMPTY else isr
-        self.leader_recovery_state = leader_recovery_state
-        self.partition_epoch = partition_epoch
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.isr: list[int] = [] if isr is EMPTY else isr
+        self.leader_recovery_state: int = leader_recovery_state
+        self.partition_epoch: int = partition_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -94,10 +94,10 @@ class AlterPartitionResponseTopicData(Struct):
         partitions: list[AlterPartitionResponsePartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AlterPartitionResponsePartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 1:
@@ -122,8 +122,8 @@ class AlterPartitionResponseTopicData(Struct):
 class AlterPartitionResponse(Response):
     """Answers `AlterPartitionRequest`."""
 
-    API = ApiKey.ALTER_PARTITION
-    VERSIONS = VersionRange(0, 3, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.ALTER_PARTITION
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "topics", "unknown_tags")
 
     def __init__(
@@ -134,10 +134,10 @@ class AlterPartitionResponse(Response):
         topics: list[AlterPartitionResponseTopicData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.topics: list[AlterPartitionResponseTopicData] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -172,9 +172,9 @@ class BrokerState(Struct):
         broker_epoch: int = -1,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.broker_id)
@@ -214,13 +214,13 @@ class AlterPartitionRequestPartitionData(Struct):
         partition_epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.leader_epoch = leader_epoch
-        self.new_isr = [] if new_isr is EMPTY else new_isr
-        self.new_isr_with_epochs = [] if new_isr_with_epochs is EMPTY else new_isr_with_epochs
-        self.leader_recovery_state = leader_recovery_state
-        self.partition_epoch = partition_epoch
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.leader_epoch: int = leader_epoch
+        self.new_isr: list[int] = [] if new_isr is EMPTY else new_isr
+        self.new_isr_with_epochs: list[BrokerState] = [] if new_isr_with_epochs is EMPTY else new_isr_with_epochs
+        self.leader_recovery_state: int = leader_recovery_state
+        self.partition_epoch: int = partition_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -268,10 +268,10 @@ class AlterPartitionRequestTopicData(Struct):
         partitions: list[AlterPartitionRequestPartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AlterPartitionRequestPartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 1:
@@ -296,12 +296,12 @@ class AlterPartitionRequestTopicData(Struct):
 class AlterPartitionRequest(Request[AlterPartitionResponse]):
     """Answered by `AlterPartitionResponse`."""
 
-    API = ApiKey.ALTER_PARTITION
-    VERSIONS = VersionRange(0, 3, flexible=0)
-    SERVED_FROM = 2
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = AlterPartitionResponse
+    API: ClassVar[ApiKey] = ApiKey.ALTER_PARTITION
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 2
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[AlterPartitionResponse]] = AlterPartitionResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "topic_id": 2,
         "new_isr_with_epochs": 3,
@@ -317,10 +317,10 @@ class AlterPartitionRequest(Request[AlterPartitionResponse]):
         topics: list[AlterPartitionRequestTopicData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
+        self.topics: list[AlterPartitionRequestTopicData] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.broker_id)

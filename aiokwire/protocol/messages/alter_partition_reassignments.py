@@ -33,10 +33,10 @@ class ReassignablePartitionResponse(Struct):
         error_message: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -66,9 +66,9 @@ class ReassignableTopicResponse(Struct):
         partitions: list[ReassignablePartitionResponse] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[ReassignablePartitionResponse] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -89,8 +89,8 @@ class ReassignableTopicResponse(Struct):
 class AlterPartitionReassignmentsResponse(Response):
     """Answers `AlterPartitionReassignmentsRequest`."""
 
-    API = ApiKey.ALTER_PARTITION_REASSIGNMENTS
-    VERSIONS = VersionRange(0, 1, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.ALTER_PARTITION_REASSIGNMENTS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
     __slots__ = (
         "throttle_time_ms",
         "allow_replication_factor_change",
@@ -110,12 +110,12 @@ class AlterPartitionReassignmentsResponse(Response):
         responses: list[ReassignableTopicResponse] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.allow_replication_factor_change = allow_replication_factor_change
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is EMPTY else responses
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.allow_replication_factor_change: bool = allow_replication_factor_change
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.responses: list[ReassignableTopicResponse] = [] if responses is EMPTY else responses
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -155,9 +155,9 @@ class ReassignablePartition(Struct):
         replicas: list[int] | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.replicas = replicas
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.replicas: list[int] | None = replicas
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -185,9 +185,9 @@ class ReassignableTopic(Struct):
         partitions: list[ReassignablePartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[ReassignablePartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -208,12 +208,12 @@ class ReassignableTopic(Struct):
 class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResponse]):
     """Answered by `AlterPartitionReassignmentsResponse`."""
 
-    API = ApiKey.ALTER_PARTITION_REASSIGNMENTS
-    VERSIONS = VersionRange(0, 1, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = AlterPartitionReassignmentsResponse
+    API: ClassVar[ApiKey] = ApiKey.ALTER_PARTITION_REASSIGNMENTS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[AlterPartitionReassignmentsResponse]] = AlterPartitionReassignmentsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"allow_replication_factor_change": 1}
     __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics", "unknown_tags")
 
@@ -225,10 +225,10 @@ class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResp
         topics: list[ReassignableTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.timeout_ms = timeout_ms
-        self.allow_replication_factor_change = allow_replication_factor_change
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.timeout_ms: int = timeout_ms
+        self.allow_replication_factor_change: bool = allow_replication_factor_change
+        self.topics: list[ReassignableTopic] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.timeout_ms)

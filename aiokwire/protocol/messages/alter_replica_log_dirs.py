@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -31,9 +31,9 @@ class AlterReplicaLogDirPartitionResult(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -61,9 +61,9 @@ class AlterReplicaLogDirTopicResult(Struct):
         partitions: list[AlterReplicaLogDirPartitionResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[AlterReplicaLogDirPartitionResult] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -84,8 +84,8 @@ class AlterReplicaLogDirTopicResult(Struct):
 class AlterReplicaLogDirsResponse(Response):
     """Answers `AlterReplicaLogDirsRequest`."""
 
-    API = ApiKey.ALTER_REPLICA_LOG_DIRS
-    VERSIONS = VersionRange(0, 2, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.ALTER_REPLICA_LOG_DIRS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 
     def __init__(
@@ -95,9 +95,9 @@ class AlterReplicaLogDirsResponse(Response):
         results: list[AlterReplicaLogDirTopicResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[AlterReplicaLogDirTopicResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -127,9 +127,9 @@ class AlterReplicaLogDirTopic(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -157,9 +157,9 @@ class AlterReplicaLogDir(Struct):
         topics: list[AlterReplicaLogDirTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.path = path
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.path: str = path
+        self.topics: list[AlterReplicaLogDirTopic] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.path)
@@ -180,12 +180,12 @@ class AlterReplicaLogDir(Struct):
 class AlterReplicaLogDirsRequest(Request[AlterReplicaLogDirsResponse]):
     """Answered by `AlterReplicaLogDirsResponse`."""
 
-    API = ApiKey.ALTER_REPLICA_LOG_DIRS
-    VERSIONS = VersionRange(0, 2, flexible=2)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = AlterReplicaLogDirsResponse
+    API: ClassVar[ApiKey] = ApiKey.ALTER_REPLICA_LOG_DIRS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[AlterReplicaLogDirsResponse]] = AlterReplicaLogDirsResponse
     __slots__ = ("dirs", "unknown_tags")
 
     def __init__(
@@ -194,8 +194,8 @@ class AlterReplicaLogDirsRequest(Request[AlterReplicaLogDirsResponse]):
         dirs: list[AlterReplicaLogDir] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.dirs = [] if dirs is EMPTY else dirs
-        self.unknown_tags = unknown_tags
+        self.dirs: list[AlterReplicaLogDir] = [] if dirs is EMPTY else dirs
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.dirs))

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -34,10 +34,10 @@ class AlterShareGroupOffsetsResponsePartition(Struct):
         error_message: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -68,10 +68,10 @@ class AlterShareGroupOffsetsResponseTopic(Struct):
         partitions: list[AlterShareGroupOffsetsResponsePartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AlterShareGroupOffsetsResponsePartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -94,8 +94,8 @@ class AlterShareGroupOffsetsResponseTopic(Struct):
 class AlterShareGroupOffsetsResponse(Response):
     """Answers `AlterShareGroupOffsetsRequest`."""
 
-    API = ApiKey.ALTER_SHARE_GROUP_OFFSETS
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.ALTER_SHARE_GROUP_OFFSETS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses", "unknown_tags")
 
     def __init__(
@@ -107,11 +107,11 @@ class AlterShareGroupOffsetsResponse(Response):
         responses: list[AlterShareGroupOffsetsResponseTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is EMPTY else responses
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.responses: list[AlterShareGroupOffsetsResponseTopic] = [] if responses is EMPTY else responses
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -148,9 +148,9 @@ class AlterShareGroupOffsetsRequestPartition(Struct):
         start_offset: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.start_offset = start_offset
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.start_offset: int = start_offset
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -178,9 +178,9 @@ class AlterShareGroupOffsetsRequestTopic(Struct):
         partitions: list[AlterShareGroupOffsetsRequestPartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[AlterShareGroupOffsetsRequestPartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -201,12 +201,12 @@ class AlterShareGroupOffsetsRequestTopic(Struct):
 class AlterShareGroupOffsetsRequest(Request[AlterShareGroupOffsetsResponse]):
     """Answered by `AlterShareGroupOffsetsResponse`."""
 
-    API = ApiKey.ALTER_SHARE_GROUP_OFFSETS
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = AlterShareGroupOffsetsResponse
+    API: ClassVar[ApiKey] = ApiKey.ALTER_SHARE_GROUP_OFFSETS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[AlterShareGroupOffsetsResponse]] = AlterShareGroupOffsetsResponse
     __slots__ = ("group_id", "topics", "unknown_tags")
 
     def __init__(
@@ -216,9 +216,9 @@ class AlterShareGroupOffsetsRequest(Request[AlterShareGroupOffsetsResponse]):
         topics: list[AlterShareGroupOffsetsRequestTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[AlterShareGroupOffsetsRequestTopic] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

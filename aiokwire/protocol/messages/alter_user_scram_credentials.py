@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -33,10 +33,10 @@ class AlterUserScramCredentialsResult(Struct):
         error_message: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.user = user
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.user: str = user
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.user)
@@ -57,8 +57,8 @@ class AlterUserScramCredentialsResult(Struct):
 class AlterUserScramCredentialsResponse(Response):
     """Answers `AlterUserScramCredentialsRequest`."""
 
-    API = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 
     def __init__(
@@ -68,9 +68,9 @@ class AlterUserScramCredentialsResponse(Response):
         results: list[AlterUserScramCredentialsResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[AlterUserScramCredentialsResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -104,9 +104,9 @@ class ScramCredentialDeletion(Struct):
         mechanism: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.mechanism = mechanism
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.mechanism: int = mechanism
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -137,12 +137,12 @@ class ScramCredentialUpsertion(Struct):
         salted_password: bytes = b"",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.mechanism = mechanism
-        self.iterations = iterations
-        self.salt = salt
-        self.salted_password = salted_password
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.mechanism: int = mechanism
+        self.iterations: int = iterations
+        self.salt: bytes = salt
+        self.salted_password: bytes = salted_password
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -167,12 +167,12 @@ class ScramCredentialUpsertion(Struct):
 class AlterUserScramCredentialsRequest(Request[AlterUserScramCredentialsResponse]):
     """Answered by `AlterUserScramCredentialsResponse`."""
 
-    API = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = AlterUserScramCredentialsResponse
+    API: ClassVar[ApiKey] = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[AlterUserScramCredentialsResponse]] = AlterUserScramCredentialsResponse
     __slots__ = ("deletions", "upsertions", "unknown_tags")
 
     def __init__(
@@ -182,9 +182,9 @@ class AlterUserScramCredentialsRequest(Request[AlterUserScramCredentialsResponse
         upsertions: list[ScramCredentialUpsertion] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.deletions = [] if deletions is EMPTY else deletions
-        self.upsertions = [] if upsertions is EMPTY else upsertions
-        self.unknown_tags = unknown_tags
+        self.deletions: list[ScramCredentialDeletion] = [] if deletions is EMPTY else deletions
+        self.upsertions: list[ScramCredentialUpsertion] = [] if upsertions is EMPTY else upsertions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.deletions))

@@ -33,10 +33,10 @@ class ApiVersion(Struct):
         max_version: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.api_key = api_key
-        self.min_version = min_version
-        self.max_version = max_version
-        self.unknown_tags = unknown_tags
+        self.api_key: int = api_key
+        self.min_version: int = min_version
+        self.max_version: int = max_version
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.api_key)
@@ -67,10 +67,10 @@ class SupportedFeatureKey(Struct):
         max_version: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.min_version = min_version
-        self.max_version = max_version
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.min_version: int = min_version
+        self.max_version: int = max_version
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -101,10 +101,10 @@ class FinalizedFeatureKey(Struct):
         min_version_level: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.max_version_level = max_version_level
-        self.min_version_level = min_version_level
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.max_version_level: int = max_version_level
+        self.min_version_level: int = min_version_level
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -125,8 +125,8 @@ class FinalizedFeatureKey(Struct):
 class ApiVersionsResponse(Response):
     """Answers `ApiVersionsRequest`."""
 
-    API = ApiKey.API_VERSIONS
-    VERSIONS = VersionRange(0, 4, flexible=3)
+    API: ClassVar[ApiKey] = ApiKey.API_VERSIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=3)
     __slots__ = (
         "error_code",
         "api_keys",
@@ -150,14 +150,14 @@ class ApiVersionsResponse(Response):
         zk_migration_ready: bool = False,  # v3+, tag 3
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.api_keys = [] if api_keys is EMPTY else api_keys
-        self.throttle_time_ms = throttle_time_ms
-        self.supported_features = [] if supported_features is EMPTY else supported_features
-        self.finalized_features_epoch = finalized_features_epoch
-        self.finalized_features = [] if finalized_features is EMPTY else finalized_features
-        self.zk_migration_ready = zk_migration_ready
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.api_keys: list[ApiVersion] = [] if api_keys is EMPTY else api_keys
+        self.throttle_time_ms: int = throttle_time_ms
+        self.supported_features: list[SupportedFeatureKey] = [] if supported_features is EMPTY else supported_features
+        self.finalized_features_epoch: int = finalized_features_epoch
+        self.finalized_features: list[FinalizedFeatureKey] = [] if finalized_features is EMPTY else finalized_features
+        self.zk_migration_ready: bool = zk_migration_ready
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -222,12 +222,12 @@ class ApiVersionsResponse(Response):
 class ApiVersionsRequest(Request[ApiVersionsResponse]):
     """Answered by `ApiVersionsResponse`."""
 
-    API = ApiKey.API_VERSIONS
-    VERSIONS = VersionRange(0, 4, flexible=3)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = ApiVersionsResponse
+    API: ClassVar[ApiKey] = ApiKey.API_VERSIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=3)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[ApiVersionsResponse]] = ApiVersionsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"client_software_name": 3, "client_software_version": 3}
     __slots__ = ("client_software_name", "client_software_version", "unknown_tags")
 
@@ -238,9 +238,9 @@ class ApiVersionsRequest(Request[ApiVersionsResponse]):
         client_software_version: str = "",  # v3+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.client_software_name = client_software_name
-        self.client_software_version = client_software_version
-        self.unknown_tags = unknown_tags
+        self.client_software_name: str = client_software_name
+        self.client_software_version: str = client_software_version
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 3:

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -33,9 +33,9 @@ class AssignReplicasToDirsResponsePartitionData(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -63,9 +63,9 @@ class AssignReplicasToDirsResponseTopicData(Struct):
         partitions: list[AssignReplicasToDirsResponsePartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AssignReplicasToDirsResponsePartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -95,9 +95,9 @@ class AssignReplicasToDirsResponseDirectoryData(Struct):
         topics: list[AssignReplicasToDirsResponseTopicData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.id = id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.id: bytes = id
+        self.topics: list[AssignReplicasToDirsResponseTopicData] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.id)
@@ -118,8 +118,8 @@ class AssignReplicasToDirsResponseDirectoryData(Struct):
 class AssignReplicasToDirsResponse(Response):
     """Answers `AssignReplicasToDirsRequest`."""
 
-    API = ApiKey.ASSIGN_REPLICAS_TO_DIRS
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.ASSIGN_REPLICAS_TO_DIRS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "directories", "unknown_tags")
 
     def __init__(
@@ -130,10 +130,10 @@ class AssignReplicasToDirsResponse(Response):
         directories: list[AssignReplicasToDirsResponseDirectoryData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.directories = [] if directories is EMPTY else directories
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.directories: list[AssignReplicasToDirsResponseDirectoryData] = [] if directories is EMPTY else directories
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -167,8 +167,8 @@ class AssignReplicasToDirsRequestPartitionData(Struct):
         partition_index: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -194,9 +194,9 @@ class AssignReplicasToDirsRequestTopicData(Struct):
         partitions: list[AssignReplicasToDirsRequestPartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AssignReplicasToDirsRequestPartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -226,9 +226,9 @@ class AssignReplicasToDirsRequestDirectoryData(Struct):
         topics: list[AssignReplicasToDirsRequestTopicData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.id = id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.id: bytes = id
+        self.topics: list[AssignReplicasToDirsRequestTopicData] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.id)
@@ -249,12 +249,12 @@ class AssignReplicasToDirsRequestDirectoryData(Struct):
 class AssignReplicasToDirsRequest(Request[AssignReplicasToDirsResponse]):
     """Answered by `AssignReplicasToDirsResponse`."""
 
-    API = ApiKey.ASSIGN_REPLICAS_TO_DIRS
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = AssignReplicasToDirsResponse
+    API: ClassVar[ApiKey] = ApiKey.ASSIGN_REPLICAS_TO_DIRS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[AssignReplicasToDirsResponse]] = AssignReplicasToDirsResponse
     __slots__ = ("broker_id", "broker_epoch", "directories", "unknown_tags")
 
     def __init__(
@@ -265,10 +265,10 @@ class AssignReplicasToDirsRequest(Request[AssignReplicasToDirsResponse]):
         directories: list[AssignReplicasToDirsRequestDirectoryData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.directories = [] if directories is EMPTY else directories
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
+        self.directories: list[AssignReplicasToDirsRequestDirectoryData] = [] if directories is EMPTY else directories
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.broker_id)

@@ -35,11 +35,11 @@ class BeginQuorumEpochResponsePartitionData(Struct):
         leader_epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -71,9 +71,9 @@ class BeginQuorumEpochResponseTopicData(Struct):
         partitions: list[BeginQuorumEpochResponsePartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[BeginQuorumEpochResponsePartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -104,10 +104,10 @@ class NodeEndpoint(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.node_id)
@@ -128,8 +128,8 @@ class NodeEndpoint(Struct):
 class BeginQuorumEpochResponse(Response):
     """Answers `BeginQuorumEpochRequest`."""
 
-    API = ApiKey.BEGIN_QUORUM_EPOCH
-    VERSIONS = VersionRange(0, 1, flexible=1)
+    API: ClassVar[ApiKey] = ApiKey.BEGIN_QUORUM_EPOCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=1)
     __slots__ = ("error_code", "topics", "node_endpoints", "unknown_tags")
 
     def __init__(
@@ -140,10 +140,10 @@ class BeginQuorumEpochResponse(Response):
         node_endpoints: list[NodeEndpoint] = EMPTY,  # v1+, tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.topics: list[BeginQuorumEpochResponseTopicData] = [] if topics is EMPTY else topics
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -195,11 +195,11 @@ class BeginQuorumEpochRequestPartitionData(Struct):
         leader_epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.voter_directory_id = voter_directory_id
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.voter_directory_id: bytes = voter_directory_id
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -232,9 +232,9 @@ class BeginQuorumEpochRequestTopicData(Struct):
         partitions: list[BeginQuorumEpochRequestPartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[BeginQuorumEpochRequestPartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -265,10 +265,10 @@ class LeaderEndpoint(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -289,12 +289,12 @@ class LeaderEndpoint(Struct):
 class BeginQuorumEpochRequest(Request[BeginQuorumEpochResponse]):
     """Answered by `BeginQuorumEpochResponse`."""
 
-    API = ApiKey.BEGIN_QUORUM_EPOCH
-    VERSIONS = VersionRange(0, 1, flexible=1)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = BeginQuorumEpochResponse
+    API: ClassVar[ApiKey] = ApiKey.BEGIN_QUORUM_EPOCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=1)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[BeginQuorumEpochResponse]] = BeginQuorumEpochResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "voter_id": 1,
         "voter_directory_id": 1,
@@ -314,11 +314,11 @@ class BeginQuorumEpochRequest(Request[BeginQuorumEpochResponse]):
         leader_endpoints: list[LeaderEndpoint] = EMPTY,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.cluster_id = cluster_id
-        self.voter_id = voter_id
-        self.topics = [] if topics is EMPTY else topics
-        self.leader_endpoints = [] if leader_endpoints is EMPTY else leader_endpoints
-        self.unknown_tags = unknown_tags
+        self.cluster_id: str | None = cluster_id
+        self.voter_id: int = voter_id
+        self.topics: list[BeginQuorumEpochRequestTopicData] = [] if topics is EMPTY else topics
+        self.leader_endpoints: list[LeaderEndpoint] = [] if leader_endpoints is EMPTY else leader_endpoints
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_string(self.cluster_id)

@@ -22,8 +22,8 @@ from aiokwire.protocol.api_key import ApiKey
 class BrokerHeartbeatResponse(Response):
     """Answers `BrokerHeartbeatRequest`."""
 
-    API = ApiKey.BROKER_HEARTBEAT
-    VERSIONS = VersionRange(0, 2, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.BROKER_HEARTBEAT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "is_caught_up", "is_fenced", "should_shut_down", "unknown_tags")
 
     def __init__(
@@ -36,12 +36,12 @@ class BrokerHeartbeatResponse(Response):
         should_shut_down: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.is_caught_up = is_caught_up
-        self.is_fenced = is_fenced
-        self.should_shut_down = should_shut_down
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.is_caught_up: bool = is_caught_up
+        self.is_fenced: bool = is_fenced
+        self.should_shut_down: bool = should_shut_down
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -69,12 +69,12 @@ class BrokerHeartbeatResponse(Response):
 class BrokerHeartbeatRequest(Request[BrokerHeartbeatResponse]):
     """Answered by `BrokerHeartbeatResponse`."""
 
-    API = ApiKey.BROKER_HEARTBEAT
-    VERSIONS = VersionRange(0, 2, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = BrokerHeartbeatResponse
+    API: ClassVar[ApiKey] = ApiKey.BROKER_HEARTBEAT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[BrokerHeartbeatResponse]] = BrokerHeartbeatResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"offline_log_dirs": 1, "cordoned_log_dirs": 2}
     __slots__ = (
         "broker_id",
@@ -99,14 +99,14 @@ class BrokerHeartbeatRequest(Request[BrokerHeartbeatResponse]):
         cordoned_log_dirs: list[bytes] | None = None,  # v2+, tag 1
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.current_metadata_offset = current_metadata_offset
-        self.want_fence = want_fence
-        self.want_shut_down = want_shut_down
-        self.offline_log_dirs = [] if offline_log_dirs is EMPTY else offline_log_dirs
-        self.cordoned_log_dirs = cordoned_log_dirs
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
+        self.current_metadata_offset: int = current_metadata_offset
+        self.want_fence: bool = want_fence
+        self.want_shut_down: bool = want_shut_down
+        self.offline_log_dirs: list[bytes] = [] if offline_log_dirs is EMPTY else offline_log_dirs
+        self.cordoned_log_dirs: list[bytes] | None = cordoned_log_dirs
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.broker_id)

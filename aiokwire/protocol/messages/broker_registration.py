@@ -24,8 +24,8 @@ from aiokwire.protocol.api_key import ApiKey
 class BrokerRegistrationResponse(Response):
     """Answers `BrokerRegistrationRequest`."""
 
-    API = ApiKey.BROKER_REGISTRATION
-    VERSIONS = VersionRange(0, 4, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.BROKER_REGISTRATION
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "broker_epoch", "unknown_tags")
 
     def __init__(
@@ -36,10 +36,10 @@ class BrokerRegistrationResponse(Response):
         broker_epoch: int = -1,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.broker_epoch = broker_epoch
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.broker_epoch: int = broker_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -74,11 +74,11 @@ class Listener(Struct):
         security_protocol: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.security_protocol = security_protocol
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.security_protocol: int = security_protocol
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -111,10 +111,10 @@ class Feature(Struct):
         max_supported_version: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -135,12 +135,12 @@ class Feature(Struct):
 class BrokerRegistrationRequest(Request[BrokerRegistrationResponse]):
     """Answered by `BrokerRegistrationResponse`."""
 
-    API = ApiKey.BROKER_REGISTRATION
-    VERSIONS = VersionRange(0, 4, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = BrokerRegistrationResponse
+    API: ClassVar[ApiKey] = ApiKey.BROKER_REGISTRATION
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[BrokerRegistrationResponse]] = BrokerRegistrationResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "is_migrating_zk_broker": 1,
         "log_dirs": 2,
@@ -173,16 +173,16 @@ class BrokerRegistrationRequest(Request[BrokerRegistrationResponse]):
         previous_broker_epoch: int = -1,  # v3+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.cluster_id = cluster_id
-        self.incarnation_id = incarnation_id
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.features = [] if features is EMPTY else features
-        self.rack = rack
-        self.is_migrating_zk_broker = is_migrating_zk_broker
-        self.log_dirs = [] if log_dirs is EMPTY else log_dirs
-        self.previous_broker_epoch = previous_broker_epoch
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.cluster_id: str = cluster_id
+        self.incarnation_id: bytes = incarnation_id
+        self.listeners: list[Listener] = [] if listeners is EMPTY else listeners
+        self.features: list[Feature] = [] if features is EMPTY else features
+        self.rack: str | None = rack
+        self.is_migrating_zk_broker: bool = is_migrating_zk_broker
+        self.log_dirs: list[bytes] = [] if log_dirs is EMPTY else log_dirs
+        self.previous_broker_epoch: int = previous_broker_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.broker_id)

@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -27,8 +27,8 @@ class TopicPartition(Struct):
         topic: str = "",
         partitions: list[int] = EMPTY,
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic)
@@ -45,7 +45,7 @@ class TopicPartition(Struct):
 class ConsumerProtocolAssignment(Data):
     """Data that stands inside other messages."""
 
-    VERSIONS = VersionRange(0, 3, flexible=4)
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=4)
     __slots__ = ("assigned_partitions", "user_data")
 
     def __init__(
@@ -54,8 +54,8 @@ class ConsumerProtocolAssignment(Data):
         assigned_partitions: list[TopicPartition] = EMPTY,
         user_data: bytes | None = None,
     ) -> None:
-        self.assigned_partitions = [] if assigned_partitions is EMPTY else assigned_partitions
-        self.user_data = user_data
+        self.assigned_partitions: list[TopicPartition] = [] if assigned_partitions is EMPTY else assigned_partitions
+        self.user_data: bytes | None = user_data
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.assigned_partitions))

@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -27,8 +27,8 @@ class TopicPartition(Struct):
         topic: str = "",
         partitions: list[int] = EMPTY,
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic)
@@ -45,7 +45,7 @@ class TopicPartition(Struct):
 class ConsumerProtocolSubscription(Data):
     """Data that stands inside other messages."""
 
-    VERSIONS = VersionRange(0, 3, flexible=4)
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=4)
     __slots__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
 
     def __init__(
@@ -57,11 +57,11 @@ class ConsumerProtocolSubscription(Data):
         generation_id: int = -1,  # v2+
         rack_id: str | None = None,  # v3+
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.user_data = user_data
-        self.owned_partitions = [] if owned_partitions is EMPTY else owned_partitions
-        self.generation_id = generation_id
-        self.rack_id = rack_id
+        self.topics: list[str] = [] if topics is EMPTY else topics
+        self.user_data: bytes | None = user_data
+        self.owned_partitions: list[TopicPartition] = [] if owned_partitions is EMPTY else owned_partitions
+        self.generation_id: int = generation_id
+        self.rack_id: str | None = rack_id
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.strings(self.topics)

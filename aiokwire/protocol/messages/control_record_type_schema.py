@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -17,7 +17,7 @@ from aiokwire.protocol.api import (
 class ControlRecordTypeSchema(Data):
     """Data that stands inside other messages."""
 
-    VERSIONS = VersionRange(0, 0, flexible=1)
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=1)
     __slots__ = ("type",)
 
     def __init__(
@@ -25,7 +25,7 @@ class ControlRecordTypeSchema(Data):
         *,
         type: int = 0,
     ) -> None:
-        self.type = type
+        self.type: int = type
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.type)

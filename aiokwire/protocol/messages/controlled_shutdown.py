@@ -32,9 +32,9 @@ class RemainingPartition(Struct):
         partition_index: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partition_index: int = partition_index
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -53,8 +53,8 @@ class RemainingPartition(Struct):
 class ControlledShutdownResponse(Response):
     """Answers `ControlledShutdownRequest`."""
 
-    API = ApiKey.CONTROLLED_SHUTDOWN
-    VERSIONS = VersionRange(0, 3, flexible=3)
+    API: ClassVar[ApiKey] = ApiKey.CONTROLLED_SHUTDOWN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=3)
     __slots__ = ("error_code", "remaining_partitions", "unknown_tags")
 
     def __init__(
@@ -64,9 +64,11 @@ class ControlledShutdownResponse(Response):
         remaining_partitions: list[RemainingPartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.remaining_partitions = [] if remaining_partitions is EMPTY else remaining_partitions
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.remaining_partitions: list[RemainingPartition] = (
+            [] if remaining_partitions is EMPTY else remaining_partitions
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -90,12 +92,12 @@ class ControlledShutdownResponse(Response):
 class ControlledShutdownRequest(Request[ControlledShutdownResponse]):
     """Answered by `ControlledShutdownResponse`."""
 
-    API = ApiKey.CONTROLLED_SHUTDOWN
-    VERSIONS = VersionRange(0, 3, flexible=3)
-    SERVED_FROM = None
-    UNSTABLE_FROM = None
-    LISTENERS = ()
-    RESPONSE = ControlledShutdownResponse
+    API: ClassVar[ApiKey] = ApiKey.CONTROLLED_SHUTDOWN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=3)
+    SERVED_FROM: ClassVar[int | None] = None
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ()
+    RESPONSE: ClassVar[type[ControlledShutdownResponse]] = ControlledShutdownResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"broker_epoch": 2}
     __slots__ = ("broker_id", "broker_epoch", "unknown_tags")
 
@@ -106,9 +108,9 @@ class ControlledShutdownRequest(Request[ControlledShutdownResponse]):
         broker_epoch: int = -1,  # v2+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.broker_id)

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -24,8 +24,8 @@ from aiokwire.protocol.api_key import ApiKey
 class ControllerRegistrationResponse(Response):
     """Answers `ControllerRegistrationRequest`."""
 
-    API = ApiKey.CONTROLLER_REGISTRATION
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.CONTROLLER_REGISTRATION
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "unknown_tags")
 
     def __init__(
@@ -36,10 +36,10 @@ class ControllerRegistrationResponse(Response):
         error_message: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -74,11 +74,11 @@ class Listener(Struct):
         security_protocol: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.security_protocol = security_protocol
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.security_protocol: int = security_protocol
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -111,10 +111,10 @@ class Feature(Struct):
         max_supported_version: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -135,12 +135,12 @@ class Feature(Struct):
 class ControllerRegistrationRequest(Request[ControllerRegistrationResponse]):
     """Answered by `ControllerRegistrationResponse`."""
 
-    API = ApiKey.CONTROLLER_REGISTRATION
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = ControllerRegistrationResponse
+    API: ClassVar[ApiKey] = ApiKey.CONTROLLER_REGISTRATION
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[ControllerRegistrationResponse]] = ControllerRegistrationResponse
     __slots__ = ("controller_id", "incarnation_id", "zk_migration_ready", "listeners", "features", "unknown_tags")
 
     def __init__(
@@ -153,12 +153,12 @@ class ControllerRegistrationRequest(Request[ControllerRegistrationResponse]):
         features: list[Feature] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.controller_id = controller_id
-        self.incarnation_id = incarnation_id
-        self.zk_migration_ready = zk_migration_ready
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.features = [] if features is EMPTY else features
-        self.unknown_tags = unknown_tags
+        self.controller_id: int = controller_id
+        self.incarnation_id: bytes = incarnation_id
+        self.zk_migration_ready: bool = zk_migration_ready
+        self.listeners: list[Listener] = [] if listeners is EMPTY else listeners
+        self.features: list[Feature] = [] if features is EMPTY else features
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.controller_id)

@@ -32,9 +32,9 @@ class AclCreationResult(Struct):
         error_message: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -53,8 +53,8 @@ class AclCreationResult(Struct):
 class CreateAclsResponse(Response):
     """Answers `CreateAclsRequest`."""
 
-    API = ApiKey.CREATE_ACLS
-    VERSIONS = VersionRange(0, 3, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.CREATE_ACLS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 
     def __init__(
@@ -64,9 +64,9 @@ class CreateAclsResponse(Response):
         results: list[AclCreationResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[AclCreationResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -114,14 +114,14 @@ class AclCreation(Struct):
         permission_type: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.resource_pattern_type = resource_pattern_type
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = unknown_tags
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.resource_pattern_type: int = resource_pattern_type
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int8(self.resource_type)
@@ -153,12 +153,12 @@ class AclCreation(Struct):
 class CreateAclsRequest(Request[CreateAclsResponse]):
     """Answered by `CreateAclsResponse`."""
 
-    API = ApiKey.CREATE_ACLS
-    VERSIONS = VersionRange(0, 3, flexible=2)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = CreateAclsResponse
+    API: ClassVar[ApiKey] = ApiKey.CREATE_ACLS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[CreateAclsResponse]] = CreateAclsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"resource_pattern_type": 1}
     __slots__ = ("creations", "unknown_tags")
 
@@ -168,8 +168,8 @@ class CreateAclsRequest(Request[CreateAclsResponse]):
         creations: list[AclCreation] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.creations = [] if creations is EMPTY else creations
-        self.unknown_tags = unknown_tags
+        self.creations: list[AclCreation] = [] if creations is EMPTY else creations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.creations))

@@ -23,8 +23,8 @@ from aiokwire.protocol.api_key import ApiKey
 class CreateDelegationTokenResponse(Response):
     """Answers `CreateDelegationTokenRequest`."""
 
-    API = ApiKey.CREATE_DELEGATION_TOKEN
-    VERSIONS = VersionRange(0, 3, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.CREATE_DELEGATION_TOKEN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
     __slots__ = (
         "error_code",
         "principal_type",
@@ -56,18 +56,18 @@ class CreateDelegationTokenResponse(Response):
         throttle_time_ms: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.token_requester_principal_type = token_requester_principal_type
-        self.token_requester_principal_name = token_requester_principal_name
-        self.issue_timestamp_ms = issue_timestamp_ms
-        self.expiry_timestamp_ms = expiry_timestamp_ms
-        self.max_timestamp_ms = max_timestamp_ms
-        self.token_id = token_id
-        self.hmac = hmac
-        self.throttle_time_ms = throttle_time_ms
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.token_requester_principal_type: str = token_requester_principal_type
+        self.token_requester_principal_name: str = token_requester_principal_name
+        self.issue_timestamp_ms: int = issue_timestamp_ms
+        self.expiry_timestamp_ms: int = expiry_timestamp_ms
+        self.max_timestamp_ms: int = max_timestamp_ms
+        self.token_id: str = token_id
+        self.hmac: bytes = hmac
+        self.throttle_time_ms: int = throttle_time_ms
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -125,9 +125,9 @@ class CreatableRenewers(Struct):
         principal_name: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.unknown_tags = unknown_tags
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.principal_type)
@@ -146,12 +146,12 @@ class CreatableRenewers(Struct):
 class CreateDelegationTokenRequest(Request[CreateDelegationTokenResponse]):
     """Answered by `CreateDelegationTokenResponse`."""
 
-    API = ApiKey.CREATE_DELEGATION_TOKEN
-    VERSIONS = VersionRange(0, 3, flexible=2)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = CreateDelegationTokenResponse
+    API: ClassVar[ApiKey] = ApiKey.CREATE_DELEGATION_TOKEN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[CreateDelegationTokenResponse]] = CreateDelegationTokenResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"owner_principal_type": 3, "owner_principal_name": 3}
     __slots__ = ("owner_principal_type", "owner_principal_name", "renewers", "max_lifetime_ms", "unknown_tags")
 
@@ -164,11 +164,11 @@ class CreateDelegationTokenRequest(Request[CreateDelegationTokenResponse]):
         max_lifetime_ms: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.owner_principal_type = owner_principal_type
-        self.owner_principal_name = owner_principal_name
-        self.renewers = [] if renewers is EMPTY else renewers
-        self.max_lifetime_ms = max_lifetime_ms
-        self.unknown_tags = unknown_tags
+        self.owner_principal_type: str | None = owner_principal_type
+        self.owner_principal_name: str | None = owner_principal_name
+        self.renewers: list[CreatableRenewers] = [] if renewers is EMPTY else renewers
+        self.max_lifetime_ms: int = max_lifetime_ms
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 3:

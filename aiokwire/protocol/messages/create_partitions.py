@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -33,10 +33,10 @@ class CreatePartitionsTopicResult(Struct):
         error_message: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -57,8 +57,8 @@ class CreatePartitionsTopicResult(Struct):
 class CreatePartitionsResponse(Response):
     """Answers `CreatePartitionsRequest`."""
 
-    API = ApiKey.CREATE_PARTITIONS
-    VERSIONS = VersionRange(0, 3, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.CREATE_PARTITIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 
     def __init__(
@@ -68,9 +68,9 @@ class CreatePartitionsResponse(Response):
         results: list[CreatePartitionsTopicResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[CreatePartitionsTopicResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -103,8 +103,8 @@ class CreatePartitionsAssignment(Struct):
         broker_ids: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.broker_ids = [] if broker_ids is EMPTY else broker_ids
-        self.unknown_tags = unknown_tags
+        self.broker_ids: list[int] = [] if broker_ids is EMPTY else broker_ids
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32s(self.broker_ids)
@@ -131,10 +131,10 @@ class CreatePartitionsTopic(Struct):
         assignments: list[CreatePartitionsAssignment] | None = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.count = count
-        self.assignments = [] if assignments is EMPTY else assignments
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.count: int = count
+        self.assignments: list[CreatePartitionsAssignment] | None = [] if assignments is EMPTY else assignments
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -157,12 +157,12 @@ class CreatePartitionsTopic(Struct):
 class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
     """Answered by `CreatePartitionsResponse`."""
 
-    API = ApiKey.CREATE_PARTITIONS
-    VERSIONS = VersionRange(0, 3, flexible=2)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = CreatePartitionsResponse
+    API: ClassVar[ApiKey] = ApiKey.CREATE_PARTITIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[CreatePartitionsResponse]] = CreatePartitionsResponse
     __slots__ = ("topics", "timeout_ms", "validate_only", "unknown_tags")
 
     def __init__(
@@ -173,10 +173,10 @@ class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
         validate_only: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
-        self.validate_only = validate_only
-        self.unknown_tags = unknown_tags
+        self.topics: list[CreatePartitionsTopic] = [] if topics is EMPTY else topics
+        self.timeout_ms: int = timeout_ms
+        self.validate_only: bool = validate_only
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.topics))

@@ -36,12 +36,12 @@ class CreatableTopicConfigs(Struct):
         is_sensitive: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.value = value
-        self.read_only = read_only
-        self.config_source = config_source
-        self.is_sensitive = is_sensitive
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.value: str | None = value
+        self.read_only: bool = read_only
+        self.config_source: int = config_source
+        self.is_sensitive: bool = is_sensitive
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -91,15 +91,15 @@ class CreatableTopicResult(Struct):
         topic_config_error_code: int = 0,  # v5+, tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.num_partitions = num_partitions
-        self.replication_factor = replication_factor
-        self.configs = [] if configs is EMPTY else configs
-        self.topic_config_error_code = topic_config_error_code
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.num_partitions: int = num_partitions
+        self.replication_factor: int = replication_factor
+        self.configs: list[CreatableTopicConfigs] | None = [] if configs is EMPTY else configs
+        self.topic_config_error_code: int = topic_config_error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -151,8 +151,8 @@ class CreatableTopicResult(Struct):
 class CreateTopicsResponse(Response):
     """Answers `CreateTopicsRequest`."""
 
-    API = ApiKey.CREATE_TOPICS
-    VERSIONS = VersionRange(0, 7, flexible=5)
+    API: ClassVar[ApiKey] = ApiKey.CREATE_TOPICS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 7, flexible=5)
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 
     def __init__(
@@ -162,9 +162,9 @@ class CreateTopicsResponse(Response):
         topics: list[CreatableTopicResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[CreatableTopicResult] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 2:
@@ -199,9 +199,9 @@ class CreatableReplicaAssignment(Struct):
         broker_ids: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.broker_ids = [] if broker_ids is EMPTY else broker_ids
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.broker_ids: list[int] = [] if broker_ids is EMPTY else broker_ids
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -229,9 +229,9 @@ class CreatableTopicConfig(Struct):
         value: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.value = value
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.value: str | None = value
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -262,12 +262,12 @@ class CreatableTopic(Struct):
         configs: list[CreatableTopicConfig] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.num_partitions = num_partitions
-        self.replication_factor = replication_factor
-        self.assignments = [] if assignments is EMPTY else assignments
-        self.configs = [] if configs is EMPTY else configs
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.num_partitions: int = num_partitions
+        self.replication_factor: int = replication_factor
+        self.assignments: list[CreatableReplicaAssignment] = [] if assignments is EMPTY else assignments
+        self.configs: list[CreatableTopicConfig] = [] if configs is EMPTY else configs
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -296,12 +296,12 @@ class CreatableTopic(Struct):
 class CreateTopicsRequest(Request[CreateTopicsResponse]):
     """Answered by `CreateTopicsResponse`."""
 
-    API = ApiKey.CREATE_TOPICS
-    VERSIONS = VersionRange(0, 7, flexible=5)
-    SERVED_FROM = 2
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = CreateTopicsResponse
+    API: ClassVar[ApiKey] = ApiKey.CREATE_TOPICS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 7, flexible=5)
+    SERVED_FROM: ClassVar[int | None] = 2
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[CreateTopicsResponse]] = CreateTopicsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"validate_only": 1}
     __slots__ = ("topics", "timeout_ms", "validate_only", "unknown_tags")
 
@@ -313,10 +313,10 @@ class CreateTopicsRequest(Request[CreateTopicsResponse]):
         validate_only: bool = False,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
-        self.validate_only = validate_only
-        self.unknown_tags = unknown_tags
+        self.topics: list[CreatableTopic] = [] if topics is EMPTY else topics
+        self.timeout_ms: int = timeout_ms
+        self.validate_only: bool = validate_only
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.topics))

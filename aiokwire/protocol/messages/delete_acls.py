@@ -50,16 +50,16 @@ class DeleteAclsMatchingAcl(Struct):
         permission_type: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.pattern_type = pattern_type
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.pattern_type: int = pattern_type
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -105,10 +105,10 @@ class DeleteAclsFilterResult(Struct):
         matching_acls: list[DeleteAclsMatchingAcl] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.matching_acls = [] if matching_acls is EMPTY else matching_acls
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.matching_acls: list[DeleteAclsMatchingAcl] = [] if matching_acls is EMPTY else matching_acls
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -131,8 +131,8 @@ class DeleteAclsFilterResult(Struct):
 class DeleteAclsResponse(Response):
     """Answers `DeleteAclsRequest`."""
 
-    API = ApiKey.DELETE_ACLS
-    VERSIONS = VersionRange(0, 3, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.DELETE_ACLS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
     __slots__ = ("throttle_time_ms", "filter_results", "unknown_tags")
 
     def __init__(
@@ -142,9 +142,9 @@ class DeleteAclsResponse(Response):
         filter_results: list[DeleteAclsFilterResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.filter_results = [] if filter_results is EMPTY else filter_results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.filter_results: list[DeleteAclsFilterResult] = [] if filter_results is EMPTY else filter_results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -192,14 +192,14 @@ class DeleteAclsFilter(Struct):
         permission_type: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.resource_type_filter = resource_type_filter
-        self.resource_name_filter = resource_name_filter
-        self.pattern_type_filter = pattern_type_filter
-        self.principal_filter = principal_filter
-        self.host_filter = host_filter
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = unknown_tags
+        self.resource_type_filter: int = resource_type_filter
+        self.resource_name_filter: str | None = resource_name_filter
+        self.pattern_type_filter: int = pattern_type_filter
+        self.principal_filter: str | None = principal_filter
+        self.host_filter: str | None = host_filter
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int8(self.resource_type_filter)
@@ -231,12 +231,12 @@ class DeleteAclsFilter(Struct):
 class DeleteAclsRequest(Request[DeleteAclsResponse]):
     """Answered by `DeleteAclsResponse`."""
 
-    API = ApiKey.DELETE_ACLS
-    VERSIONS = VersionRange(0, 3, flexible=2)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = DeleteAclsResponse
+    API: ClassVar[ApiKey] = ApiKey.DELETE_ACLS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[DeleteAclsResponse]] = DeleteAclsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"pattern_type_filter": 1}
     __slots__ = ("filters", "unknown_tags")
 
@@ -246,8 +246,8 @@ class DeleteAclsRequest(Request[DeleteAclsResponse]):
         filters: list[DeleteAclsFilter] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.filters = [] if filters is EMPTY else filters
-        self.unknown_tags = unknown_tags
+        self.filters: list[DeleteAclsFilter] = [] if filters is EMPTY else filters
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.filters))

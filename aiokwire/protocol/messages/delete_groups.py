@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -32,9 +32,9 @@ class DeletableGroupResult(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)
@@ -53,8 +53,8 @@ class DeletableGroupResult(Struct):
 class DeleteGroupsResponse(Response):
     """Answers `DeleteGroupsRequest`."""
 
-    API = ApiKey.DELETE_GROUPS
-    VERSIONS = VersionRange(0, 2, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.DELETE_GROUPS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 
     def __init__(
@@ -64,9 +64,9 @@ class DeleteGroupsResponse(Response):
         results: list[DeletableGroupResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[DeletableGroupResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -91,12 +91,12 @@ class DeleteGroupsResponse(Response):
 class DeleteGroupsRequest(Request[DeleteGroupsResponse]):
     """Answered by `DeleteGroupsResponse`."""
 
-    API = ApiKey.DELETE_GROUPS
-    VERSIONS = VersionRange(0, 2, flexible=2)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = DeleteGroupsResponse
+    API: ClassVar[ApiKey] = ApiKey.DELETE_GROUPS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[DeleteGroupsResponse]] = DeleteGroupsResponse
     __slots__ = ("groups_names", "unknown_tags")
 
     def __init__(
@@ -105,8 +105,8 @@ class DeleteGroupsRequest(Request[DeleteGroupsResponse]):
         groups_names: list[str] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.groups_names = [] if groups_names is EMPTY else groups_names
-        self.unknown_tags = unknown_tags
+        self.groups_names: list[str] = [] if groups_names is EMPTY else groups_names
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.strings(self.groups_names)

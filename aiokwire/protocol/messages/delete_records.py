@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -32,10 +32,10 @@ class DeleteRecordsPartitionResult(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.low_watermark = low_watermark
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.low_watermark: int = low_watermark
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -65,9 +65,9 @@ class DeleteRecordsTopicResult(Struct):
         partitions: list[DeleteRecordsPartitionResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[DeleteRecordsPartitionResult] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -88,8 +88,8 @@ class DeleteRecordsTopicResult(Struct):
 class DeleteRecordsResponse(Response):
     """Answers `DeleteRecordsRequest`."""
 
-    API = ApiKey.DELETE_RECORDS
-    VERSIONS = VersionRange(0, 2, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.DELETE_RECORDS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 
     def __init__(
@@ -99,9 +99,9 @@ class DeleteRecordsResponse(Response):
         topics: list[DeleteRecordsTopicResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[DeleteRecordsTopicResult] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -131,9 +131,9 @@ class DeleteRecordsPartition(Struct):
         offset: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.offset = offset
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.offset: int = offset
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -161,9 +161,9 @@ class DeleteRecordsTopic(Struct):
         partitions: list[DeleteRecordsPartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[DeleteRecordsPartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -184,12 +184,12 @@ class DeleteRecordsTopic(Struct):
 class DeleteRecordsRequest(Request[DeleteRecordsResponse]):
     """Answered by `DeleteRecordsResponse`."""
 
-    API = ApiKey.DELETE_RECORDS
-    VERSIONS = VersionRange(0, 2, flexible=2)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = DeleteRecordsResponse
+    API: ClassVar[ApiKey] = ApiKey.DELETE_RECORDS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[DeleteRecordsResponse]] = DeleteRecordsResponse
     __slots__ = ("topics", "timeout_ms", "unknown_tags")
 
     def __init__(
@@ -199,9 +199,9 @@ class DeleteRecordsRequest(Request[DeleteRecordsResponse]):
         timeout_ms: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = unknown_tags
+        self.topics: list[DeleteRecordsTopic] = [] if topics is EMPTY else topics
+        self.timeout_ms: int = timeout_ms
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.topics))

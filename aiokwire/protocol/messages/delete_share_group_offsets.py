@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -35,11 +35,11 @@ class DeleteShareGroupOffsetsResponseTopic(Struct):
         error_message: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -62,8 +62,8 @@ class DeleteShareGroupOffsetsResponseTopic(Struct):
 class DeleteShareGroupOffsetsResponse(Response):
     """Answers `DeleteShareGroupOffsetsRequest`."""
 
-    API = ApiKey.DELETE_SHARE_GROUP_OFFSETS
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.DELETE_SHARE_GROUP_OFFSETS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses", "unknown_tags")
 
     def __init__(
@@ -75,11 +75,11 @@ class DeleteShareGroupOffsetsResponse(Response):
         responses: list[DeleteShareGroupOffsetsResponseTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is EMPTY else responses
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.responses: list[DeleteShareGroupOffsetsResponseTopic] = [] if responses is EMPTY else responses
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -117,8 +117,8 @@ class DeleteShareGroupOffsetsRequestTopic(Struct):
         topic_name: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -135,12 +135,12 @@ class DeleteShareGroupOffsetsRequestTopic(Struct):
 class DeleteShareGroupOffsetsRequest(Request[DeleteShareGroupOffsetsResponse]):
     """Answered by `DeleteShareGroupOffsetsResponse`."""
 
-    API = ApiKey.DELETE_SHARE_GROUP_OFFSETS
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = DeleteShareGroupOffsetsResponse
+    API: ClassVar[ApiKey] = ApiKey.DELETE_SHARE_GROUP_OFFSETS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[DeleteShareGroupOffsetsResponse]] = DeleteShareGroupOffsetsResponse
     __slots__ = ("group_id", "topics", "unknown_tags")
 
     def __init__(
@@ -150,9 +150,9 @@ class DeleteShareGroupOffsetsRequest(Request[DeleteShareGroupOffsetsResponse]):
         topics: list[DeleteShareGroupOffsetsRequestTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[DeleteShareGroupOffsetsRequestTopic] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

@@ -35,11 +35,11 @@ class DeletableTopicResult(Struct):
         error_message: str | None = None,  # v5+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if self.name is None and version < 6:
@@ -66,8 +66,8 @@ class DeletableTopicResult(Struct):
 class DeleteTopicsResponse(Response):
     """Answers `DeleteTopicsRequest`."""
 
-    API = ApiKey.DELETE_TOPICS
-    VERSIONS = VersionRange(0, 6, flexible=4)
+    API: ClassVar[ApiKey] = ApiKey.DELETE_TOPICS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 6, flexible=4)
     __slots__ = ("throttle_time_ms", "responses", "unknown_tags")
 
     def __init__(
@@ -77,9 +77,9 @@ class DeleteTopicsResponse(Response):
         responses: list[DeletableTopicResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.responses = [] if responses is EMPTY else responses
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.responses: list[DeletableTopicResult] = [] if responses is EMPTY else responses
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 1:
@@ -114,9 +114,9 @@ class DeleteTopicState(Struct):
         topic_id: bytes = ZERO_UUID,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.unknown_tags = unknown_tags
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_string(self.name)
@@ -135,12 +135,12 @@ class DeleteTopicState(Struct):
 class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
     """Answered by `DeleteTopicsResponse`."""
 
-    API = ApiKey.DELETE_TOPICS
-    VERSIONS = VersionRange(0, 6, flexible=4)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = DeleteTopicsResponse
+    API: ClassVar[ApiKey] = ApiKey.DELETE_TOPICS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 6, flexible=4)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[DeleteTopicsResponse]] = DeleteTopicsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"topics": 6, "name": 6, "topic_id": 6}
     __slots__ = ("topics", "topic_names", "timeout_ms", "unknown_tags")
 
@@ -152,10 +152,10 @@ class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
         timeout_ms: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.topic_names = [] if topic_names is EMPTY else topic_names
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = unknown_tags
+        self.topics: list[DeleteTopicState] = [] if topics is EMPTY else topics
+        self.topic_names: list[str] = [] if topic_names is EMPTY else topic_names
+        self.timeout_ms: int = timeout_ms
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 6:

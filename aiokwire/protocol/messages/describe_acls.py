@@ -34,11 +34,11 @@ class AclDescription(Struct):
         permission_type: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = unknown_tags
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.principal)
@@ -72,11 +72,11 @@ class DescribeAclsResource(Struct):
         acls: list[AclDescription] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.pattern_type = pattern_type
-        self.acls = [] if acls is EMPTY else acls
-        self.unknown_tags = unknown_tags
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.pattern_type: int = pattern_type
+        self.acls: list[AclDescription] = [] if acls is EMPTY else acls
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int8(self.resource_type)
@@ -104,8 +104,8 @@ class DescribeAclsResource(Struct):
 class DescribeAclsResponse(Response):
     """Answers `DescribeAclsRequest`."""
 
-    API = ApiKey.DESCRIBE_ACLS
-    VERSIONS = VersionRange(0, 3, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_ACLS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources", "unknown_tags")
 
     def __init__(
@@ -117,11 +117,11 @@ class DescribeAclsResponse(Response):
         resources: list[DescribeAclsResource] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resources = [] if resources is EMPTY else resources
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resources: list[DescribeAclsResource] = [] if resources is EMPTY else resources
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -149,12 +149,12 @@ class DescribeAclsResponse(Response):
 class DescribeAclsRequest(Request[DescribeAclsResponse]):
     """Answered by `DescribeAclsResponse`."""
 
-    API = ApiKey.DESCRIBE_ACLS
-    VERSIONS = VersionRange(0, 3, flexible=2)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = DescribeAclsResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_ACLS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[DescribeAclsResponse]] = DescribeAclsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"pattern_type_filter": 1}
     __slots__ = (
         "resource_type_filter",
@@ -179,14 +179,14 @@ class DescribeAclsRequest(Request[DescribeAclsResponse]):
         permission_type: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.resource_type_filter = resource_type_filter
-        self.resource_name_filter = resource_name_filter
-        self.pattern_type_filter = pattern_type_filter
-        self.principal_filter = principal_filter
-        self.host_filter = host_filter
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = unknown_tags
+        self.resource_type_filter: int = resource_type_filter
+        self.resource_name_filter: str | None = resource_name_filter
+        self.pattern_type_filter: int = pattern_type_filter
+        self.principal_filter: str | None = principal_filter
+        self.host_filter: str | None = host_filter
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int8(self.resource_type_filter)

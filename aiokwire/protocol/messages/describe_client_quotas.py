@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -32,9 +32,9 @@ class EntityData(Struct):
         entity_name: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
-        self.unknown_tags = unknown_tags
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.entity_type)
@@ -62,9 +62,9 @@ class ValueData(Struct):
         value: float = 0.0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.value: float = value
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.key)
@@ -92,9 +92,9 @@ class EntryData(Struct):
         values: list[ValueData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.entity = [] if entity is EMPTY else entity
-        self.values = [] if values is EMPTY else values
-        self.unknown_tags = unknown_tags
+        self.entity: list[EntityData] = [] if entity is EMPTY else entity
+        self.values: list[ValueData] = [] if values is EMPTY else values
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.entity))
@@ -117,8 +117,8 @@ class EntryData(Struct):
 class DescribeClientQuotasResponse(Response):
     """Answers `DescribeClientQuotasRequest`."""
 
-    API = ApiKey.DESCRIBE_CLIENT_QUOTAS
-    VERSIONS = VersionRange(0, 1, flexible=1)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_CLIENT_QUOTAS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=1)
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "entries", "unknown_tags")
 
     def __init__(
@@ -130,11 +130,11 @@ class DescribeClientQuotasResponse(Response):
         entries: list[EntryData] | None = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.entries = [] if entries is EMPTY else entries
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.entries: list[EntryData] | None = [] if entries is EMPTY else entries
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -172,10 +172,10 @@ class ComponentData(Struct):
         match: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.entity_type = entity_type
-        self.match_type = match_type
-        self.match = match
-        self.unknown_tags = unknown_tags
+        self.entity_type: str = entity_type
+        self.match_type: int = match_type
+        self.match: str | None = match
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.entity_type)
@@ -196,12 +196,12 @@ class ComponentData(Struct):
 class DescribeClientQuotasRequest(Request[DescribeClientQuotasResponse]):
     """Answered by `DescribeClientQuotasResponse`."""
 
-    API = ApiKey.DESCRIBE_CLIENT_QUOTAS
-    VERSIONS = VersionRange(0, 1, flexible=1)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = DescribeClientQuotasResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_CLIENT_QUOTAS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=1)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[DescribeClientQuotasResponse]] = DescribeClientQuotasResponse
     __slots__ = ("components", "strict", "unknown_tags")
 
     def __init__(
@@ -211,9 +211,9 @@ class DescribeClientQuotasRequest(Request[DescribeClientQuotasResponse]):
         strict: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.components = [] if components is EMPTY else components
-        self.strict = strict
-        self.unknown_tags = unknown_tags
+        self.components: list[ComponentData] = [] if components is EMPTY else components
+        self.strict: bool = strict
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.components))

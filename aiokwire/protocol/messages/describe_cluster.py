@@ -35,12 +35,12 @@ class DescribeClusterBroker(Struct):
         is_fenced: bool = False,  # v2+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.is_fenced = is_fenced
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.is_fenced: bool = is_fenced
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.broker_id)
@@ -68,8 +68,8 @@ class DescribeClusterBroker(Struct):
 class DescribeClusterResponse(Response):
     """Answers `DescribeClusterRequest`."""
 
-    API = ApiKey.DESCRIBE_CLUSTER
-    VERSIONS = VersionRange(0, 2, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_CLUSTER
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
@@ -95,15 +95,15 @@ class DescribeClusterResponse(Response):
         cluster_authorized_operations: int = -2147483648,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.endpoint_type = endpoint_type
-        self.cluster_id = cluster_id
-        self.controller_id = controller_id
-        self.brokers = [] if brokers is EMPTY else brokers
-        self.cluster_authorized_operations = cluster_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.endpoint_type: int = endpoint_type
+        self.cluster_id: str = cluster_id
+        self.controller_id: int = controller_id
+        self.brokers: list[DescribeClusterBroker] = [] if brokers is EMPTY else brokers
+        self.cluster_authorized_operations: int = cluster_authorized_operations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -142,12 +142,12 @@ class DescribeClusterResponse(Response):
 class DescribeClusterRequest(Request[DescribeClusterResponse]):
     """Answered by `DescribeClusterResponse`."""
 
-    API = ApiKey.DESCRIBE_CLUSTER
-    VERSIONS = VersionRange(0, 2, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = DescribeClusterResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_CLUSTER
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[DescribeClusterResponse]] = DescribeClusterResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"endpoint_type": 1, "include_fenced_brokers": 2}
     __slots__ = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers", "unknown_tags")
 
@@ -159,10 +159,10 @@ class DescribeClusterRequest(Request[DescribeClusterResponse]):
         include_fenced_brokers: bool = False,  # v2+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.include_cluster_authorized_operations = include_cluster_authorized_operations
-        self.endpoint_type = endpoint_type
-        self.include_fenced_brokers = include_fenced_brokers
-        self.unknown_tags = unknown_tags
+        self.include_cluster_authorized_operations: bool = include_cluster_authorized_operations
+        self.endpoint_type: int = endpoint_type
+        self.include_fenced_brokers: bool = include_fenced_brokers
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.boolean(self.include_cluster_authorized_operations)

@@ -33,10 +33,10 @@ class DescribeConfigsSynonym(Struct):
         source: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.value = value
-        self.source = source
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.value: str | None = value
+        self.source: int = source
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -84,16 +84,16 @@ class DescribeConfigsResourceResult(Struct):
         documentation: str | None = "",  # v3+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.value = value
-        self.read_only = read_only
-        self.is_default = is_default
-        self.config_source = config_source
-        self.is_sensitive = is_sensitive
-        self.synonyms = [] if synonyms is EMPTY else synonyms
-        self.config_type = config_type
-        self.documentation = documentation
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.value: str | None = value
+        self.read_only: bool = read_only
+        self.is_default: bool = is_default
+        self.config_source: int = config_source
+        self.is_sensitive: bool = is_sensitive
+        self.synonyms: list[DescribeConfigsSynonym] = [] if synonyms is EMPTY else synonyms
+        self.config_type: int = config_type
+        self.documentation: str | None = documentation
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -150,12 +150,12 @@ class DescribeConfigsResult(Struct):
         configs: list[DescribeConfigsResourceResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configs = [] if configs is EMPTY else configs
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.configs: list[DescribeConfigsResourceResult] = [] if configs is EMPTY else configs
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -182,8 +182,8 @@ class DescribeConfigsResult(Struct):
 class DescribeConfigsResponse(Response):
     """Answers `DescribeConfigsRequest`."""
 
-    API = ApiKey.DESCRIBE_CONFIGS
-    VERSIONS = VersionRange(0, 4, flexible=4)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_CONFIGS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=4)
     __slots__ = ("throttle_time_ms", "results", "unknown_tags")
 
     def __init__(
@@ -193,9 +193,9 @@ class DescribeConfigsResponse(Response):
         results: list[DescribeConfigsResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[DescribeConfigsResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -230,10 +230,10 @@ class DescribeConfigsResource(Struct):
         configuration_keys: list[str] | None = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configuration_keys = [] if configuration_keys is EMPTY else configuration_keys
-        self.unknown_tags = unknown_tags
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.configuration_keys: list[str] | None = [] if configuration_keys is EMPTY else configuration_keys
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int8(self.resource_type)
@@ -254,12 +254,12 @@ class DescribeConfigsResource(Struct):
 class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     """Answered by `DescribeConfigsResponse`."""
 
-    API = ApiKey.DESCRIBE_CONFIGS
-    VERSIONS = VersionRange(0, 4, flexible=4)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = DescribeConfigsResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_CONFIGS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=4)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[DescribeConfigsResponse]] = DescribeConfigsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"include_synonyms": 1, "include_documentation": 3}
     __slots__ = ("resources", "include_synonyms", "include_documentation", "unknown_tags")
 
@@ -271,10 +271,10 @@ class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
         include_documentation: bool = False,  # v3+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.resources = [] if resources is EMPTY else resources
-        self.include_synonyms = include_synonyms
-        self.include_documentation = include_documentation
-        self.unknown_tags = unknown_tags
+        self.resources: list[DescribeConfigsResource] = [] if resources is EMPTY else resources
+        self.include_synonyms: bool = include_synonyms
+        self.include_documentation: bool = include_documentation
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.resources))

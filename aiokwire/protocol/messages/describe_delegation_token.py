@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -32,9 +32,9 @@ class DescribedDelegationTokenRenewer(Struct):
         principal_name: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.unknown_tags = unknown_tags
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.principal_type)
@@ -82,17 +82,17 @@ class DescribedDelegationToken(Struct):
         renewers: list[DescribedDelegationTokenRenewer] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.token_requester_principal_type = token_requester_principal_type
-        self.token_requester_principal_name = token_requester_principal_name
-        self.issue_timestamp = issue_timestamp
-        self.expiry_timestamp = expiry_timestamp
-        self.max_timestamp = max_timestamp
-        self.token_id = token_id
-        self.hmac = hmac
-        self.renewers = [] if renewers is EMPTY else renewers
-        self.unknown_tags = unknown_tags
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.token_requester_principal_type: str = token_requester_principal_type
+        self.token_requester_principal_name: str = token_requester_principal_name
+        self.issue_timestamp: int = issue_timestamp
+        self.expiry_timestamp: int = expiry_timestamp
+        self.max_timestamp: int = max_timestamp
+        self.token_id: str = token_id
+        self.hmac: bytes = hmac
+        self.renewers: list[DescribedDelegationTokenRenewer] = [] if renewers is EMPTY else renewers
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.principal_type)
@@ -138,8 +138,8 @@ class DescribedDelegationToken(Struct):
 class DescribeDelegationTokenResponse(Response):
     """Answers `DescribeDelegationTokenRequest`."""
 
-    API = ApiKey.DESCRIBE_DELEGATION_TOKEN
-    VERSIONS = VersionRange(0, 3, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_DELEGATION_TOKEN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
     __slots__ = ("error_code", "tokens", "throttle_time_ms", "unknown_tags")
 
     def __init__(
@@ -150,10 +150,10 @@ class DescribeDelegationTokenResponse(Response):
         throttle_time_ms: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.tokens = [] if tokens is EMPTY else tokens
-        self.throttle_time_ms = throttle_time_ms
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.tokens: list[DescribedDelegationToken] = [] if tokens is EMPTY else tokens
+        self.throttle_time_ms: int = throttle_time_ms
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -188,9 +188,9 @@ class DescribeDelegationTokenOwner(Struct):
         principal_name: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.unknown_tags = unknown_tags
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.principal_type)
@@ -209,12 +209,12 @@ class DescribeDelegationTokenOwner(Struct):
 class DescribeDelegationTokenRequest(Request[DescribeDelegationTokenResponse]):
     """Answered by `DescribeDelegationTokenResponse`."""
 
-    API = ApiKey.DESCRIBE_DELEGATION_TOKEN
-    VERSIONS = VersionRange(0, 3, flexible=2)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = DescribeDelegationTokenResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_DELEGATION_TOKEN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 3, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[DescribeDelegationTokenResponse]] = DescribeDelegationTokenResponse
     __slots__ = ("owners", "unknown_tags")
 
     def __init__(
@@ -223,8 +223,8 @@ class DescribeDelegationTokenRequest(Request[DescribeDelegationTokenResponse]):
         owners: list[DescribeDelegationTokenOwner] | None = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.owners = [] if owners is EMPTY else owners
-        self.unknown_tags = unknown_tags
+        self.owners: list[DescribeDelegationTokenOwner] | None = [] if owners is EMPTY else owners
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_array_length(-1 if self.owners is None else len(self.owners))

@@ -44,13 +44,13 @@ class DescribedGroupMember(Struct):
         member_assignment: bytes = b"",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.member_metadata = member_metadata
-        self.member_assignment = member_assignment
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.member_metadata: bytes = member_metadata
+        self.member_assignment: bytes = member_assignment
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.member_id)
@@ -103,15 +103,15 @@ class DescribedGroup(Struct):
         authorized_operations: int = -2147483648,  # v3+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.protocol_type = protocol_type
-        self.protocol_data = protocol_data
-        self.members = [] if members is EMPTY else members
-        self.authorized_operations = authorized_operations
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.group_id: str = group_id
+        self.group_state: str = group_state
+        self.protocol_type: str = protocol_type
+        self.protocol_data: str = protocol_data
+        self.members: list[DescribedGroupMember] = [] if members is EMPTY else members
+        self.authorized_operations: int = authorized_operations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -150,8 +150,8 @@ class DescribedGroup(Struct):
 class DescribeGroupsResponse(Response):
     """Answers `DescribeGroupsRequest`."""
 
-    API = ApiKey.DESCRIBE_GROUPS
-    VERSIONS = VersionRange(0, 6, flexible=5)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_GROUPS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 6, flexible=5)
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
 
     def __init__(
@@ -161,9 +161,9 @@ class DescribeGroupsResponse(Response):
         groups: list[DescribedGroup] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[DescribedGroup] = [] if groups is EMPTY else groups
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 1:
@@ -189,12 +189,12 @@ class DescribeGroupsResponse(Response):
 class DescribeGroupsRequest(Request[DescribeGroupsResponse]):
     """Answered by `DescribeGroupsResponse`."""
 
-    API = ApiKey.DESCRIBE_GROUPS
-    VERSIONS = VersionRange(0, 6, flexible=5)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = DescribeGroupsResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_GROUPS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 6, flexible=5)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[DescribeGroupsResponse]] = DescribeGroupsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"include_authorized_operations": 3}
     __slots__ = ("groups", "include_authorized_operations", "unknown_tags")
 
@@ -205,9 +205,9 @@ class DescribeGroupsRequest(Request[DescribeGroupsResponse]):
         include_authorized_operations: bool = False,  # v3+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.groups = [] if groups is EMPTY else groups
-        self.include_authorized_operations = include_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.groups: list[str] = [] if groups is EMPTY else groups
+        self.include_authorized_operations: bool = include_authorized_operations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.strings(self.groups)

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -34,11 +34,11 @@ class DescribeLogDirsPartition(Struct):
         is_future_key: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.partition_size = partition_size
-        self.offset_lag = offset_lag
-        self.is_future_key = is_future_key
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.partition_size: int = partition_size
+        self.offset_lag: int = offset_lag
+        self.is_future_key: bool = is_future_key
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -70,9 +70,9 @@ class DescribeLogDirsTopic(Struct):
         partitions: list[DescribeLogDirsPartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[DescribeLogDirsPartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -106,13 +106,13 @@ class DescribeLogDirsResult(Struct):
         is_cordoned: bool = False,  # v5+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.log_dir = log_dir
-        self.topics = [] if topics is EMPTY else topics
-        self.total_bytes = total_bytes
-        self.usable_bytes = usable_bytes
-        self.is_cordoned = is_cordoned
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.log_dir: str = log_dir
+        self.topics: list[DescribeLogDirsTopic] = [] if topics is EMPTY else topics
+        self.total_bytes: int = total_bytes
+        self.usable_bytes: int = usable_bytes
+        self.is_cordoned: bool = is_cordoned
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -147,8 +147,8 @@ class DescribeLogDirsResult(Struct):
 class DescribeLogDirsResponse(Response):
     """Answers `DescribeLogDirsRequest`."""
 
-    API = ApiKey.DESCRIBE_LOG_DIRS
-    VERSIONS = VersionRange(0, 5, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_LOG_DIRS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=2)
     __slots__ = ("throttle_time_ms", "error_code", "results", "unknown_tags")
 
     def __init__(
@@ -159,10 +159,10 @@ class DescribeLogDirsResponse(Response):
         results: list[DescribeLogDirsResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.results: list[DescribeLogDirsResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -200,9 +200,9 @@ class DescribableLogDirTopic(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic)
@@ -221,12 +221,12 @@ class DescribableLogDirTopic(Struct):
 class DescribeLogDirsRequest(Request[DescribeLogDirsResponse]):
     """Answered by `DescribeLogDirsResponse`."""
 
-    API = ApiKey.DESCRIBE_LOG_DIRS
-    VERSIONS = VersionRange(0, 5, flexible=2)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = DescribeLogDirsResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_LOG_DIRS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[DescribeLogDirsResponse]] = DescribeLogDirsResponse
     __slots__ = ("topics", "unknown_tags")
 
     def __init__(
@@ -235,8 +235,8 @@ class DescribeLogDirsRequest(Request[DescribeLogDirsResponse]):
         topics: list[DescribableLogDirTopic] | None = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.topics: list[DescribableLogDirTopic] | None = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_array_length(-1 if self.topics is None else len(self.topics))

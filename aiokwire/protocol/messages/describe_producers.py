@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -43,13 +43,13 @@ class ProducerState(Struct):
         current_txn_start_offset: int = -1,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.last_sequence = last_sequence
-        self.last_timestamp = last_timestamp
-        self.coordinator_epoch = coordinator_epoch
-        self.current_txn_start_offset = current_txn_start_offset
-        self.unknown_tags = unknown_tags
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.last_sequence: int = last_sequence
+        self.last_timestamp: int = last_timestamp
+        self.coordinator_epoch: int = coordinator_epoch
+        self.current_txn_start_offset: int = current_txn_start_offset
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int64(self.producer_id)
@@ -87,11 +87,11 @@ class PartitionResponse(Struct):
         active_producers: list[ProducerState] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.active_producers = [] if active_producers is EMPTY else active_producers
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.active_producers: list[ProducerState] = [] if active_producers is EMPTY else active_producers
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -125,9 +125,9 @@ class TopicResponse(Struct):
         partitions: list[PartitionResponse] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[PartitionResponse] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -148,8 +148,8 @@ class TopicResponse(Struct):
 class DescribeProducersResponse(Response):
     """Answers `DescribeProducersRequest`."""
 
-    API = ApiKey.DESCRIBE_PRODUCERS
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_PRODUCERS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 
     def __init__(
@@ -159,9 +159,9 @@ class DescribeProducersResponse(Response):
         topics: list[TopicResponse] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[TopicResponse] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -191,9 +191,9 @@ class TopicRequest(Struct):
         partition_indexes: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -212,12 +212,12 @@ class TopicRequest(Struct):
 class DescribeProducersRequest(Request[DescribeProducersResponse]):
     """Answered by `DescribeProducersResponse`."""
 
-    API = ApiKey.DESCRIBE_PRODUCERS
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = DescribeProducersResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_PRODUCERS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[DescribeProducersResponse]] = DescribeProducersResponse
     __slots__ = ("topics", "unknown_tags")
 
     def __init__(
@@ -226,8 +226,8 @@ class DescribeProducersRequest(Request[DescribeProducersResponse]):
         topics: list[TopicRequest] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.topics: list[TopicRequest] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.topics))

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -43,12 +43,12 @@ class ReplicaState(Struct):
         last_caught_up_timestamp: int = -1,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.replica_id = replica_id
-        self.replica_directory_id = replica_directory_id
-        self.log_end_offset = log_end_offset
-        self.last_fetch_timestamp = last_fetch_timestamp
-        self.last_caught_up_timestamp = last_caught_up_timestamp
-        self.unknown_tags = unknown_tags
+        self.replica_id: int = replica_id
+        self.replica_directory_id: bytes = replica_directory_id
+        self.log_end_offset: int = log_end_offset
+        self.last_fetch_timestamp: int = last_fetch_timestamp
+        self.last_caught_up_timestamp: int = last_caught_up_timestamp
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.replica_id)
@@ -106,15 +106,15 @@ class DescribeQuorumResponsePartitionData(Struct):
         observers: list[ReplicaState] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.high_watermark = high_watermark
-        self.current_voters = [] if current_voters is EMPTY else current_voters
-        self.observers = [] if observers is EMPTY else observers
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.high_watermark: int = high_watermark
+        self.current_voters: list[ReplicaState] = [] if current_voters is EMPTY else current_voters
+        self.observers: list[ReplicaState] = [] if observers is EMPTY else observers
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -159,9 +159,9 @@ class DescribeQuorumResponseTopicData(Struct):
         partitions: list[DescribeQuorumResponsePartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[DescribeQuorumResponsePartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -192,10 +192,10 @@ class Listener(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -225,9 +225,9 @@ class Node(Struct):
         listeners: list[Listener] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.node_id = node_id
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.listeners: list[Listener] = [] if listeners is EMPTY else listeners
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.node_id)
@@ -248,8 +248,8 @@ class Node(Struct):
 class DescribeQuorumResponse(Response):
     """Answers `DescribeQuorumRequest`."""
 
-    API = ApiKey.DESCRIBE_QUORUM
-    VERSIONS = VersionRange(0, 2, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_QUORUM
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
     __slots__ = ("error_code", "error_message", "topics", "nodes", "unknown_tags")
 
     def __init__(
@@ -261,11 +261,11 @@ class DescribeQuorumResponse(Response):
         nodes: list[Node] = EMPTY,  # v2+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.topics = [] if topics is EMPTY else topics
-        self.nodes = [] if nodes is EMPTY else nodes
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.topics: list[DescribeQuorumResponseTopicData] = [] if topics is EMPTY else topics
+        self.nodes: list[Node] = [] if nodes is EMPTY else nodes
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -307,8 +307,8 @@ class DescribeQuorumRequestPartitionData(Struct):
         partition_index: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -334,9 +334,9 @@ class DescribeQuorumRequestTopicData(Struct):
         partitions: list[DescribeQuorumRequestPartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[DescribeQuorumRequestPartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -357,12 +357,12 @@ class DescribeQuorumRequestTopicData(Struct):
 class DescribeQuorumRequest(Request[DescribeQuorumResponse]):
     """Answered by `DescribeQuorumResponse`."""
 
-    API = ApiKey.DESCRIBE_QUORUM
-    VERSIONS = VersionRange(0, 2, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = DescribeQuorumResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_QUORUM
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[DescribeQuorumResponse]] = DescribeQuorumResponse
     __slots__ = ("topics", "unknown_tags")
 
     def __init__(
@@ -371,8 +371,8 @@ class DescribeQuorumRequest(Request[DescribeQuorumResponse]):
         topics: list[DescribeQuorumRequestTopicData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.topics: list[DescribeQuorumRequestTopicData] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.topics))

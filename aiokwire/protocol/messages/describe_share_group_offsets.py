@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -45,13 +45,13 @@ class DescribeShareGroupOffsetsResponsePartition(Struct):
         error_message: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.start_offset = start_offset
-        self.leader_epoch = leader_epoch
-        self.lag = lag
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.start_offset: int = start_offset
+        self.leader_epoch: int = leader_epoch
+        self.lag: int = lag
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -89,10 +89,10 @@ class DescribeShareGroupOffsetsResponseTopic(Struct):
         partitions: list[DescribeShareGroupOffsetsResponsePartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[DescribeShareGroupOffsetsResponsePartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -126,11 +126,11 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
         error_message: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[DescribeShareGroupOffsetsResponseTopic] = [] if topics is EMPTY else topics
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)
@@ -155,8 +155,8 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
 class DescribeShareGroupOffsetsResponse(Response):
     """Answers `DescribeShareGroupOffsetsRequest`."""
 
-    API = ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS
-    VERSIONS = VersionRange(0, 1, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
 
     def __init__(
@@ -166,9 +166,9 @@ class DescribeShareGroupOffsetsResponse(Response):
         groups: list[DescribeShareGroupOffsetsResponseGroup] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[DescribeShareGroupOffsetsResponseGroup] = [] if groups is EMPTY else groups
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -202,9 +202,9 @@ class DescribeShareGroupOffsetsRequestTopic(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -232,9 +232,9 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
         topics: list[DescribeShareGroupOffsetsRequestTopic] | None = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[DescribeShareGroupOffsetsRequestTopic] | None = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)
@@ -255,12 +255,12 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
 class DescribeShareGroupOffsetsRequest(Request[DescribeShareGroupOffsetsResponse]):
     """Answered by `DescribeShareGroupOffsetsResponse`."""
 
-    API = ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS
-    VERSIONS = VersionRange(0, 1, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = DescribeShareGroupOffsetsResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[DescribeShareGroupOffsetsResponse]] = DescribeShareGroupOffsetsResponse
     __slots__ = ("groups", "unknown_tags")
 
     def __init__(
@@ -269,8 +269,8 @@ class DescribeShareGroupOffsetsRequest(Request[DescribeShareGroupOffsetsResponse
         groups: list[DescribeShareGroupOffsetsRequestGroup] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = unknown_tags
+        self.groups: list[DescribeShareGroupOffsetsRequestGroup] = [] if groups is EMPTY else groups
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.groups))

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -51,16 +51,16 @@ class DescribeTopicPartitionsResponsePartition(Struct):
         offline_replicas: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.partition_index = partition_index
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.replica_nodes = [] if replica_nodes is EMPTY else replica_nodes
-        self.isr_nodes = [] if isr_nodes is EMPTY else isr_nodes
-        self.eligible_leader_replicas = eligible_leader_replicas
-        self.last_known_elr = last_known_elr
-        self.offline_replicas = [] if offline_replicas is EMPTY else offline_replicas
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.partition_index: int = partition_index
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.replica_nodes: list[int] = [] if replica_nodes is EMPTY else replica_nodes
+        self.isr_nodes: list[int] = [] if isr_nodes is EMPTY else isr_nodes
+        self.eligible_leader_replicas: list[int] | None = eligible_leader_replicas
+        self.last_known_elr: list[int] | None = last_known_elr
+        self.offline_replicas: list[int] = [] if offline_replicas is EMPTY else offline_replicas
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -114,13 +114,13 @@ class DescribeTopicPartitionsResponseTopic(Struct):
         topic_authorized_operations: int = -2147483648,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.name = name
-        self.topic_id = topic_id
-        self.is_internal = is_internal
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.topic_authorized_operations = topic_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
+        self.is_internal: bool = is_internal
+        self.partitions: list[DescribeTopicPartitionsResponsePartition] = [] if partitions is EMPTY else partitions
+        self.topic_authorized_operations: int = topic_authorized_operations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -158,9 +158,9 @@ class Cursor(Struct):
         partition_index: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partition_index: int = partition_index
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -179,8 +179,8 @@ class Cursor(Struct):
 class DescribeTopicPartitionsResponse(Response):
     """Answers `DescribeTopicPartitionsRequest`."""
 
-    API = ApiKey.DESCRIBE_TOPIC_PARTITIONS
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_TOPIC_PARTITIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "topics", "next_cursor", "unknown_tags")
 
     def __init__(
@@ -191,10 +191,10 @@ class DescribeTopicPartitionsResponse(Response):
         next_cursor: Cursor | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.next_cursor = next_cursor
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[DescribeTopicPartitionsResponseTopic] = [] if topics is EMPTY else topics
+        self.next_cursor: Cursor | None = next_cursor
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -231,8 +231,8 @@ class TopicRequest(Struct):
         name: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -249,12 +249,12 @@ class TopicRequest(Struct):
 class DescribeTopicPartitionsRequest(Request[DescribeTopicPartitionsResponse]):
     """Answered by `DescribeTopicPartitionsResponse`."""
 
-    API = ApiKey.DESCRIBE_TOPIC_PARTITIONS
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = DescribeTopicPartitionsResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_TOPIC_PARTITIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[DescribeTopicPartitionsResponse]] = DescribeTopicPartitionsResponse
     __slots__ = ("topics", "response_partition_limit", "cursor", "unknown_tags")
 
     def __init__(
@@ -265,10 +265,10 @@ class DescribeTopicPartitionsRequest(Request[DescribeTopicPartitionsResponse]):
         cursor: Cursor | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.response_partition_limit = response_partition_limit
-        self.cursor = cursor
-        self.unknown_tags = unknown_tags
+        self.topics: list[TopicRequest] = [] if topics is EMPTY else topics
+        self.response_partition_limit: int = response_partition_limit
+        self.cursor: Cursor | None = cursor
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.topics))

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -32,9 +32,9 @@ class TopicData(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic)
@@ -78,15 +78,15 @@ class TransactionState(Struct):
         topics: list[TopicData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.transactional_id = transactional_id
-        self.transaction_state = transaction_state
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self.transaction_start_time_ms = transaction_start_time_ms
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.transactional_id: str = transactional_id
+        self.transaction_state: str = transaction_state
+        self.transaction_timeout_ms: int = transaction_timeout_ms
+        self.transaction_start_time_ms: int = transaction_start_time_ms
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.topics: list[TopicData] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -119,8 +119,8 @@ class TransactionState(Struct):
 class DescribeTransactionsResponse(Response):
     """Answers `DescribeTransactionsRequest`."""
 
-    API = ApiKey.DESCRIBE_TRANSACTIONS
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_TRANSACTIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "transaction_states", "unknown_tags")
 
     def __init__(
@@ -130,9 +130,9 @@ class DescribeTransactionsResponse(Response):
         transaction_states: list[TransactionState] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.transaction_states = [] if transaction_states is EMPTY else transaction_states
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.transaction_states: list[TransactionState] = [] if transaction_states is EMPTY else transaction_states
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -157,12 +157,12 @@ class DescribeTransactionsResponse(Response):
 class DescribeTransactionsRequest(Request[DescribeTransactionsResponse]):
     """Answered by `DescribeTransactionsResponse`."""
 
-    API = ApiKey.DESCRIBE_TRANSACTIONS
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = DescribeTransactionsResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_TRANSACTIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[DescribeTransactionsResponse]] = DescribeTransactionsResponse
     __slots__ = ("transactional_ids", "unknown_tags")
 
     def __init__(
@@ -171,8 +171,8 @@ class DescribeTransactionsRequest(Request[DescribeTransactionsResponse]):
         transactional_ids: list[str] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.transactional_ids = [] if transactional_ids is EMPTY else transactional_ids
-        self.unknown_tags = unknown_tags
+        self.transactional_ids: list[str] = [] if transactional_ids is EMPTY else transactional_ids
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.strings(self.transactional_ids)

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -32,9 +32,9 @@ class CredentialInfo(Struct):
         iterations: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.mechanism = mechanism
-        self.iterations = iterations
-        self.unknown_tags = unknown_tags
+        self.mechanism: int = mechanism
+        self.iterations: int = iterations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int8(self.mechanism)
@@ -64,11 +64,11 @@ class DescribeUserScramCredentialsResult(Struct):
         credential_infos: list[CredentialInfo] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.user = user
-        self.error_code = error_code
-        self.error_message = error_message
-        self.credential_infos = [] if credential_infos is EMPTY else credential_infos
-        self.unknown_tags = unknown_tags
+        self.user: str = user
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.credential_infos: list[CredentialInfo] = [] if credential_infos is EMPTY else credential_infos
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.user)
@@ -93,8 +93,8 @@ class DescribeUserScramCredentialsResult(Struct):
 class DescribeUserScramCredentialsResponse(Response):
     """Answers `DescribeUserScramCredentialsRequest`."""
 
-    API = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "results", "unknown_tags")
 
     def __init__(
@@ -106,11 +106,11 @@ class DescribeUserScramCredentialsResponse(Response):
         results: list[DescribeUserScramCredentialsResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.results: list[DescribeUserScramCredentialsResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -148,8 +148,8 @@ class UserName(Struct):
         name: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -166,12 +166,12 @@ class UserName(Struct):
 class DescribeUserScramCredentialsRequest(Request[DescribeUserScramCredentialsResponse]):
     """Answered by `DescribeUserScramCredentialsResponse`."""
 
-    API = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = DescribeUserScramCredentialsResponse
+    API: ClassVar[ApiKey] = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[DescribeUserScramCredentialsResponse]] = DescribeUserScramCredentialsResponse
     __slots__ = ("users", "unknown_tags")
 
     def __init__(
@@ -180,8 +180,8 @@ class DescribeUserScramCredentialsRequest(Request[DescribeUserScramCredentialsRe
         users: list[UserName] | None = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.users = [] if users is EMPTY else users
-        self.unknown_tags = unknown_tags
+        self.users: list[UserName] | None = [] if users is EMPTY else users
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_array_length(-1 if self.users is None else len(self.users))

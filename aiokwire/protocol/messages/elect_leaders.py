@@ -33,10 +33,10 @@ class PartitionResult(Struct):
         error_message: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_id = partition_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.partition_id: int = partition_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_id)
@@ -66,9 +66,9 @@ class ReplicaElectionResult(Struct):
         partition_result: list[PartitionResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic = topic
-        self.partition_result = [] if partition_result is EMPTY else partition_result
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partition_result: list[PartitionResult] = [] if partition_result is EMPTY else partition_result
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic)
@@ -89,8 +89,8 @@ class ReplicaElectionResult(Struct):
 class ElectLeadersResponse(Response):
     """Answers `ElectLeadersRequest`."""
 
-    API = ApiKey.ELECT_LEADERS
-    VERSIONS = VersionRange(0, 2, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.ELECT_LEADERS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
     __slots__ = ("throttle_time_ms", "error_code", "replica_election_results", "unknown_tags")
 
     def __init__(
@@ -101,10 +101,12 @@ class ElectLeadersResponse(Response):
         replica_election_results: list[ReplicaElectionResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.replica_election_results = [] if replica_election_results is EMPTY else replica_election_results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.replica_election_results: list[ReplicaElectionResult] = (
+            [] if replica_election_results is EMPTY else replica_election_results
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -142,9 +144,9 @@ class TopicPartitions(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic)
@@ -163,12 +165,12 @@ class TopicPartitions(Struct):
 class ElectLeadersRequest(Request[ElectLeadersResponse]):
     """Answered by `ElectLeadersResponse`."""
 
-    API = ApiKey.ELECT_LEADERS
-    VERSIONS = VersionRange(0, 2, flexible=2)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = ElectLeadersResponse
+    API: ClassVar[ApiKey] = ApiKey.ELECT_LEADERS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[ElectLeadersResponse]] = ElectLeadersResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"election_type": 1}
     __slots__ = ("election_type", "topic_partitions", "timeout_ms", "unknown_tags")
 
@@ -180,10 +182,10 @@ class ElectLeadersRequest(Request[ElectLeadersResponse]):
         timeout_ms: int = 60000,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.election_type = election_type
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = unknown_tags
+        self.election_type: int = election_type
+        self.topic_partitions: list[TopicPartitions] | None = [] if topic_partitions is EMPTY else topic_partitions
+        self.timeout_ms: int = timeout_ms
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 1:

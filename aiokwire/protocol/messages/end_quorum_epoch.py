@@ -35,11 +35,11 @@ class EndQuorumEpochResponsePartitionData(Struct):
         leader_epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -71,9 +71,9 @@ class EndQuorumEpochResponseTopicData(Struct):
         partitions: list[EndQuorumEpochResponsePartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[EndQuorumEpochResponsePartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -104,10 +104,10 @@ class NodeEndpoint(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.node_id)
@@ -128,8 +128,8 @@ class NodeEndpoint(Struct):
 class EndQuorumEpochResponse(Response):
     """Answers `EndQuorumEpochRequest`."""
 
-    API = ApiKey.END_QUORUM_EPOCH
-    VERSIONS = VersionRange(0, 1, flexible=1)
+    API: ClassVar[ApiKey] = ApiKey.END_QUORUM_EPOCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=1)
     __slots__ = ("error_code", "topics", "node_endpoints", "unknown_tags")
 
     def __init__(
@@ -140,10 +140,10 @@ class EndQuorumEpochResponse(Response):
         node_endpoints: list[NodeEndpoint] = EMPTY,  # v1+, tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.topics: list[EndQuorumEpochResponseTopicData] = [] if topics is EMPTY else topics
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -193,9 +193,9 @@ class ReplicaInfo(Struct):
         candidate_directory_id: bytes = ZERO_UUID,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.candidate_id = candidate_id
-        self.candidate_directory_id = candidate_directory_id
-        self.unknown_tags = unknown_tags
+        self.candidate_id: int = candidate_id
+        self.candidate_directory_id: bytes = candidate_directory_id
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.candidate_id)
@@ -233,12 +233,12 @@ class EndQuorumEpochRequestPartitionData(Struct):
         preferred_candidates: list[ReplicaInfo] = EMPTY,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.preferred_successors = [] if preferred_successors is EMPTY else preferred_successors
-        self.preferred_candidates = [] if preferred_candidates is EMPTY else preferred_candidates
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.preferred_successors: list[int] = [] if preferred_successors is EMPTY else preferred_successors
+        self.preferred_candidates: list[ReplicaInfo] = [] if preferred_candidates is EMPTY else preferred_candidates
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -276,9 +276,9 @@ class EndQuorumEpochRequestTopicData(Struct):
         partitions: list[EndQuorumEpochRequestPartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[EndQuorumEpochRequestPartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -309,10 +309,10 @@ class LeaderEndpoint(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -333,12 +333,12 @@ class LeaderEndpoint(Struct):
 class EndQuorumEpochRequest(Request[EndQuorumEpochResponse]):
     """Answered by `EndQuorumEpochResponse`."""
 
-    API = ApiKey.END_QUORUM_EPOCH
-    VERSIONS = VersionRange(0, 1, flexible=1)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = EndQuorumEpochResponse
+    API: ClassVar[ApiKey] = ApiKey.END_QUORUM_EPOCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=1)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[EndQuorumEpochResponse]] = EndQuorumEpochResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "preferred_candidates": 1,
         "candidate_id": 1,
@@ -358,10 +358,10 @@ class EndQuorumEpochRequest(Request[EndQuorumEpochResponse]):
         leader_endpoints: list[LeaderEndpoint] = EMPTY,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.cluster_id = cluster_id
-        self.topics = [] if topics is EMPTY else topics
-        self.leader_endpoints = [] if leader_endpoints is EMPTY else leader_endpoints
-        self.unknown_tags = unknown_tags
+        self.cluster_id: str | None = cluster_id
+        self.topics: list[EndQuorumEpochRequestTopicData] = [] if topics is EMPTY else topics
+        self.leader_endpoints: list[LeaderEndpoint] = [] if leader_endpoints is EMPTY else leader_endpoints
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_string(self.cluster_id)

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -21,8 +21,8 @@ from aiokwire.protocol.api_key import ApiKey
 class EndTxnResponse(Response):
     """Answers `EndTxnRequest`."""
 
-    API = ApiKey.END_TXN
-    VERSIONS = VersionRange(0, 5, flexible=3)
+    API: ClassVar[ApiKey] = ApiKey.END_TXN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=3)
     __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch", "unknown_tags")
 
     def __init__(
@@ -34,11 +34,11 @@ class EndTxnResponse(Response):
         producer_epoch: int = -1,  # v5+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -69,12 +69,12 @@ class EndTxnResponse(Response):
 class EndTxnRequest(Request[EndTxnResponse]):
     """Answered by `EndTxnResponse`."""
 
-    API = ApiKey.END_TXN
-    VERSIONS = VersionRange(0, 5, flexible=3)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = EndTxnResponse
+    API: ClassVar[ApiKey] = ApiKey.END_TXN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=3)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[EndTxnResponse]] = EndTxnResponse
     __slots__ = ("transactional_id", "producer_id", "producer_epoch", "committed", "unknown_tags")
 
     def __init__(
@@ -86,11 +86,11 @@ class EndTxnRequest(Request[EndTxnResponse]):
         committed: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.committed = committed
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.committed: bool = committed
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.transactional_id)

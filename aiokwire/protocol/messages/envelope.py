@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -21,8 +21,8 @@ from aiokwire.protocol.api_key import ApiKey
 class EnvelopeResponse(Response):
     """Answers `EnvelopeRequest`."""
 
-    API = ApiKey.ENVELOPE
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.ENVELOPE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("response_data", "error_code", "unknown_tags")
 
     def __init__(
@@ -32,9 +32,9 @@ class EnvelopeResponse(Response):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.response_data = response_data
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.response_data: bytes | None = response_data
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_bytes(self.response_data)
@@ -56,12 +56,12 @@ class EnvelopeResponse(Response):
 class EnvelopeRequest(Request[EnvelopeResponse]):
     """Answered by `EnvelopeResponse`."""
 
-    API = ApiKey.ENVELOPE
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = EnvelopeResponse
+    API: ClassVar[ApiKey] = ApiKey.ENVELOPE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[EnvelopeResponse]] = EnvelopeResponse
     __slots__ = ("request_data", "request_principal", "client_host_address", "unknown_tags")
 
     def __init__(
@@ -72,10 +72,10 @@ class EnvelopeRequest(Request[EnvelopeResponse]):
         client_host_address: bytes = b"",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.request_data = request_data
-        self.request_principal = request_principal
-        self.client_host_address = client_host_address
-        self.unknown_tags = unknown_tags
+        self.request_data: bytes = request_data
+        self.request_principal: bytes | None = request_principal
+        self.client_host_address: bytes = client_host_address
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.bytes_(self.request_data)

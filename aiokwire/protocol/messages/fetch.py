@@ -34,9 +34,9 @@ class EpochEndOffset(Struct):
         end_offset: int = -1,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.epoch = epoch
-        self.end_offset = end_offset
-        self.unknown_tags = unknown_tags
+        self.epoch: int = epoch
+        self.end_offset: int = end_offset
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.epoch)
@@ -64,9 +64,9 @@ class LeaderIdAndEpoch(Struct):
         leader_epoch: int = -1,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.leader_id)
@@ -94,9 +94,9 @@ class SnapshotId(Struct):
         epoch: int = -1,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.end_offset = end_offset
-        self.epoch = epoch
-        self.unknown_tags = unknown_tags
+        self.end_offset: int = end_offset
+        self.epoch: int = epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int64(self.end_offset)
@@ -124,9 +124,9 @@ class AbortedTransaction(Struct):
         first_offset: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.producer_id = producer_id
-        self.first_offset = first_offset
-        self.unknown_tags = unknown_tags
+        self.producer_id: int = producer_id
+        self.first_offset: int = first_offset
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int64(self.producer_id)
@@ -176,18 +176,20 @@ class PartitionData(Struct):
         snapshot_id: SnapshotId | None = None,  # v12+, tag 2
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.high_watermark = high_watermark
-        self.last_stable_offset = last_stable_offset
-        self.log_start_offset = log_start_offset
-        self.aborted_transactions = [] if aborted_transactions is EMPTY else aborted_transactions
-        self.preferred_read_replica = preferred_read_replica
-        self.records = records
-        self.diverging_epoch = diverging_epoch
-        self.current_leader = current_leader
-        self.snapshot_id = snapshot_id
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.high_watermark: int = high_watermark
+        self.last_stable_offset: int = last_stable_offset
+        self.log_start_offset: int = log_start_offset
+        self.aborted_transactions: list[AbortedTransaction] | None = (
+            [] if aborted_transactions is EMPTY else aborted_transactions
+        )
+        self.preferred_read_replica: int = preferred_read_replica
+        self.records: Buffer | None = records
+        self.diverging_epoch: EpochEndOffset | None = diverging_epoch
+        self.current_leader: LeaderIdAndEpoch | None = current_leader
+        self.snapshot_id: SnapshotId | None = snapshot_id
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -269,10 +271,10 @@ class FetchableTopicResponse(Struct):
         partitions: list[PartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 12:
@@ -308,11 +310,11 @@ class NodeEndpoint(Struct):
         rack: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.node_id)
@@ -335,8 +337,8 @@ class NodeEndpoint(Struct):
 class FetchResponse(Response):
     """Answers `FetchRequest`."""
 
-    API = ApiKey.FETCH
-    VERSIONS = VersionRange(0, 18, flexible=12)
+    API: ClassVar[ApiKey] = ApiKey.FETCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 18, flexible=12)
     __slots__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints", "unknown_tags")
 
     def __init__(
@@ -349,12 +351,12 @@ class FetchResponse(Response):
         node_endpoints: list[NodeEndpoint] = EMPTY,  # v16+, tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.session_id = session_id
-        self.responses = [] if responses is EMPTY else responses
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.session_id: int = session_id
+        self.responses: list[FetchableTopicResponse] = [] if responses is EMPTY else responses
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 1:
@@ -416,9 +418,9 @@ class ReplicaState(Struct):
         replica_epoch: int = -1,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.replica_id = replica_id
-        self.replica_epoch = replica_epoch
-        self.unknown_tags = unknown_tags
+        self.replica_id: int = replica_id
+        self.replica_epoch: int = replica_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.replica_id)
@@ -462,15 +464,15 @@ class FetchPartition(Struct):
         high_watermark: int = 9223372036854775807,  # v18+, tag 1
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition = partition
-        self.current_leader_epoch = current_leader_epoch
-        self.fetch_offset = fetch_offset
-        self.last_fetched_epoch = last_fetched_epoch
-        self.log_start_offset = log_start_offset
-        self.partition_max_bytes = partition_max_bytes
-        self.replica_directory_id = replica_directory_id
-        self.high_watermark = high_watermark
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.current_leader_epoch: int = current_leader_epoch
+        self.fetch_offset: int = fetch_offset
+        self.last_fetched_epoch: int = last_fetched_epoch
+        self.log_start_offset: int = log_start_offset
+        self.partition_max_bytes: int = partition_max_bytes
+        self.replica_directory_id: bytes = replica_directory_id
+        self.high_watermark: int = high_watermark
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition)
@@ -532,10 +534,10 @@ class FetchTopic(Struct):
         partitions: list[FetchPartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.topic_id: bytes = topic_id
+        self.partitions: list[FetchPartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 12:
@@ -570,10 +572,10 @@ class ForgottenTopic(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 12:
@@ -596,12 +598,12 @@ class ForgottenTopic(Struct):
 class FetchRequest(Request[FetchResponse]):
     """Answered by `FetchResponse`."""
 
-    API = ApiKey.FETCH
-    VERSIONS = VersionRange(0, 18, flexible=12)
-    SERVED_FROM = 4
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = FetchResponse
+    API: ClassVar[ApiKey] = ApiKey.FETCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 18, flexible=12)
+    SERVED_FROM: ClassVar[int | None] = 4
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[FetchResponse]] = FetchResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "cluster_id": 12,
         "replica_state": 15,
@@ -652,19 +654,21 @@ class FetchRequest(Request[FetchResponse]):
         replica_state: ReplicaState | None = None,  # v15+, tag 1
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.replica_id = replica_id
-        self.max_wait_ms = max_wait_ms
-        self.min_bytes = min_bytes
-        self.max_bytes = max_bytes
-        self.isolation_level = isolation_level
-        self.session_id = session_id
-        self.session_epoch = session_epoch
-        self.topics = [] if topics is EMPTY else topics
-        self.forgotten_topics_data = [] if forgotten_topics_data is EMPTY else forgotten_topics_data
-        self.rack_id = rack_id
-        self.cluster_id = cluster_id
-        self.replica_state = replica_state
-        self.unknown_tags = unknown_tags
+        self.replica_id: int = replica_id
+        self.max_wait_ms: int = max_wait_ms
+        self.min_bytes: int = min_bytes
+        self.max_bytes: int = max_bytes
+        self.isolation_level: int = isolation_level
+        self.session_id: int = session_id
+        self.session_epoch: int = session_epoch
+        self.topics: list[FetchTopic] = [] if topics is EMPTY else topics
+        self.forgotten_topics_data: list[ForgottenTopic] = (
+            [] if forgotten_topics_data is EMPTY else forgotten_topics_data
+        )
+        self.rack_id: str = rack_id
+        self.cluster_id: str | None = cluster_id
+        self.replica_state: ReplicaState | None = replica_state
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 14:

@@ -34,9 +34,9 @@ class SnapshotId(Struct):
         epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.end_offset = end_offset
-        self.epoch = epoch
-        self.unknown_tags = unknown_tags
+        self.end_offset: int = end_offset
+        self.epoch: int = epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int64(self.end_offset)
@@ -64,9 +64,9 @@ class LeaderIdAndEpoch(Struct):
         leader_epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.leader_id)
@@ -108,14 +108,14 @@ class FetchSnapshotResponsePartitionSnapshot(Struct):
         current_leader: LeaderIdAndEpoch | None = None,  # tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.index = index
-        self.error_code = error_code
-        self.snapshot_id = SnapshotId() if snapshot_id is None else snapshot_id
-        self.size = size
-        self.position = position
-        self.unaligned_records = unaligned_records
-        self.current_leader = current_leader
-        self.unknown_tags = unknown_tags
+        self.index: int = index
+        self.error_code: int = error_code
+        self.snapshot_id: SnapshotId = SnapshotId() if snapshot_id is None else snapshot_id
+        self.size: int = size
+        self.position: int = position
+        self.unaligned_records: Buffer = unaligned_records
+        self.current_leader: LeaderIdAndEpoch | None = current_leader
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.index)
@@ -164,9 +164,9 @@ class FetchSnapshotResponseTopicSnapshot(Struct):
         partitions: list[FetchSnapshotResponsePartitionSnapshot] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[FetchSnapshotResponsePartitionSnapshot] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -197,10 +197,10 @@ class NodeEndpoint(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.node_id)
@@ -221,8 +221,8 @@ class NodeEndpoint(Struct):
 class FetchSnapshotResponse(Response):
     """Answers `FetchSnapshotRequest`."""
 
-    API = ApiKey.FETCH_SNAPSHOT
-    VERSIONS = VersionRange(0, 1, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.FETCH_SNAPSHOT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints", "unknown_tags")
 
     def __init__(
@@ -234,11 +234,11 @@ class FetchSnapshotResponse(Response):
         node_endpoints: list[NodeEndpoint] = EMPTY,  # v1+, tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.topics: list[FetchSnapshotResponseTopicSnapshot] = [] if topics is EMPTY else topics
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -293,12 +293,12 @@ class FetchSnapshotRequestPartitionSnapshot(Struct):
         replica_directory_id: bytes = ZERO_UUID,  # v1+, tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition = partition
-        self.current_leader_epoch = current_leader_epoch
-        self.snapshot_id = SnapshotId() if snapshot_id is None else snapshot_id
-        self.position = position
-        self.replica_directory_id = replica_directory_id
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.current_leader_epoch: int = current_leader_epoch
+        self.snapshot_id: SnapshotId = SnapshotId() if snapshot_id is None else snapshot_id
+        self.position: int = position
+        self.replica_directory_id: bytes = replica_directory_id
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition)
@@ -343,9 +343,9 @@ class FetchSnapshotRequestTopicSnapshot(Struct):
         partitions: list[FetchSnapshotRequestPartitionSnapshot] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[FetchSnapshotRequestPartitionSnapshot] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -366,12 +366,12 @@ class FetchSnapshotRequestTopicSnapshot(Struct):
 class FetchSnapshotRequest(Request[FetchSnapshotResponse]):
     """Answered by `FetchSnapshotResponse`."""
 
-    API = ApiKey.FETCH_SNAPSHOT
-    VERSIONS = VersionRange(0, 1, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = FetchSnapshotResponse
+    API: ClassVar[ApiKey] = ApiKey.FETCH_SNAPSHOT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[FetchSnapshotResponse]] = FetchSnapshotResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"replica_directory_id": 1}
     __slots__ = ("replica_id", "max_bytes", "topics", "cluster_id", "unknown_tags")
 
@@ -384,11 +384,11 @@ class FetchSnapshotRequest(Request[FetchSnapshotResponse]):
         cluster_id: str | None = None,  # tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.replica_id = replica_id
-        self.max_bytes = max_bytes
-        self.topics = [] if topics is EMPTY else topics
-        self.cluster_id = cluster_id
-        self.unknown_tags = unknown_tags
+        self.replica_id: int = replica_id
+        self.max_bytes: int = max_bytes
+        self.topics: list[FetchSnapshotRequestTopicSnapshot] = [] if topics is EMPTY else topics
+        self.cluster_id: str | None = cluster_id
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.replica_id)

@@ -36,13 +36,13 @@ class Coordinator(Struct):
         error_message: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.key = key
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.key)
@@ -69,8 +69,8 @@ class Coordinator(Struct):
 class FindCoordinatorResponse(Response):
     """Answers `FindCoordinatorRequest`."""
 
-    API = ApiKey.FIND_COORDINATOR
-    VERSIONS = VersionRange(0, 6, flexible=3)
+    API: ClassVar[ApiKey] = ApiKey.FIND_COORDINATOR
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 6, flexible=3)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
@@ -94,14 +94,14 @@ class FindCoordinatorResponse(Response):
         coordinators: list[Coordinator] = EMPTY,  # v4+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.coordinators = [] if coordinators is EMPTY else coordinators
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.coordinators: list[Coordinator] = [] if coordinators is EMPTY else coordinators
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 1:
@@ -157,12 +157,12 @@ class FindCoordinatorResponse(Response):
 class FindCoordinatorRequest(Request[FindCoordinatorResponse]):
     """Answered by `FindCoordinatorResponse`."""
 
-    API = ApiKey.FIND_COORDINATOR
-    VERSIONS = VersionRange(0, 6, flexible=3)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = FindCoordinatorResponse
+    API: ClassVar[ApiKey] = ApiKey.FIND_COORDINATOR
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 6, flexible=3)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[FindCoordinatorResponse]] = FindCoordinatorResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"key_type": 1, "coordinator_keys": 4}
     __slots__ = ("key", "key_type", "coordinator_keys", "unknown_tags")
 
@@ -174,10 +174,10 @@ class FindCoordinatorRequest(Request[FindCoordinatorResponse]):
         coordinator_keys: list[str] = EMPTY,  # v4+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.key = key
-        self.key_type = key_type
-        self.coordinator_keys = [] if coordinator_keys is EMPTY else coordinator_keys
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.key_type: int = key_type
+        self.coordinator_keys: list[str] = [] if coordinator_keys is EMPTY else coordinator_keys
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 3:

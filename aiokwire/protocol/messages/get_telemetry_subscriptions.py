@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -23,8 +23,8 @@ from aiokwire.protocol.api_key import ApiKey
 class GetTelemetrySubscriptionsResponse(Response):
     """Answers `GetTelemetrySubscriptionsRequest`."""
 
-    API = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
@@ -52,16 +52,18 @@ class GetTelemetrySubscriptionsResponse(Response):
         requested_metrics: list[str] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.client_instance_id = client_instance_id
-        self.subscription_id = subscription_id
-        self.accepted_compression_types = [] if accepted_compression_types is EMPTY else accepted_compression_types
-        self.push_interval_ms = push_interval_ms
-        self.telemetry_max_bytes = telemetry_max_bytes
-        self.delta_temporality = delta_temporality
-        self.requested_metrics = [] if requested_metrics is EMPTY else requested_metrics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.client_instance_id: bytes = client_instance_id
+        self.subscription_id: int = subscription_id
+        self.accepted_compression_types: list[int] = (
+            [] if accepted_compression_types is EMPTY else accepted_compression_types
+        )
+        self.push_interval_ms: int = push_interval_ms
+        self.telemetry_max_bytes: int = telemetry_max_bytes
+        self.delta_temporality: bool = delta_temporality
+        self.requested_metrics: list[str] = [] if requested_metrics is EMPTY else requested_metrics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -97,12 +99,12 @@ class GetTelemetrySubscriptionsResponse(Response):
 class GetTelemetrySubscriptionsRequest(Request[GetTelemetrySubscriptionsResponse]):
     """Answered by `GetTelemetrySubscriptionsResponse`."""
 
-    API = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = GetTelemetrySubscriptionsResponse
+    API: ClassVar[ApiKey] = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[GetTelemetrySubscriptionsResponse]] = GetTelemetrySubscriptionsResponse
     __slots__ = ("client_instance_id", "unknown_tags")
 
     def __init__(
@@ -111,8 +113,8 @@ class GetTelemetrySubscriptionsRequest(Request[GetTelemetrySubscriptionsResponse
         client_instance_id: bytes = ZERO_UUID,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.client_instance_id = client_instance_id
-        self.unknown_tags = unknown_tags
+        self.client_instance_id: bytes = client_instance_id
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.client_instance_id)

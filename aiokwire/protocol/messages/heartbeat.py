@@ -21,8 +21,8 @@ from aiokwire.protocol.api_key import ApiKey
 class HeartbeatResponse(Response):
     """Answers `HeartbeatRequest`."""
 
-    API = ApiKey.HEARTBEAT
-    VERSIONS = VersionRange(0, 4, flexible=4)
+    API: ClassVar[ApiKey] = ApiKey.HEARTBEAT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=4)
     __slots__ = ("throttle_time_ms", "error_code", "unknown_tags")
 
     def __init__(
@@ -32,9 +32,9 @@ class HeartbeatResponse(Response):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 1:
@@ -57,12 +57,12 @@ class HeartbeatResponse(Response):
 class HeartbeatRequest(Request[HeartbeatResponse]):
     """Answered by `HeartbeatResponse`."""
 
-    API = ApiKey.HEARTBEAT
-    VERSIONS = VersionRange(0, 4, flexible=4)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = HeartbeatResponse
+    API: ClassVar[ApiKey] = ApiKey.HEARTBEAT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=4)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[HeartbeatResponse]] = HeartbeatResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"group_instance_id": 3}
     __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id", "unknown_tags")
 
@@ -75,11 +75,11 @@ class HeartbeatRequest(Request[HeartbeatResponse]):
         group_instance_id: str | None = None,  # v3+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.generation_id: int = generation_id
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

@@ -21,8 +21,8 @@ from aiokwire.protocol.api_key import ApiKey
 class InitProducerIdResponse(Response):
     """Answers `InitProducerIdRequest`."""
 
-    API = ApiKey.INIT_PRODUCER_ID
-    VERSIONS = VersionRange(0, 6, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.INIT_PRODUCER_ID
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 6, flexible=2)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
@@ -44,13 +44,13 @@ class InitProducerIdResponse(Response):
         ongoing_txn_producer_epoch: int = -1,  # v6+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.ongoing_txn_producer_id = ongoing_txn_producer_id
-        self.ongoing_txn_producer_epoch = ongoing_txn_producer_epoch
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.ongoing_txn_producer_id: int = ongoing_txn_producer_id
+        self.ongoing_txn_producer_epoch: int = ongoing_txn_producer_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -89,12 +89,12 @@ class InitProducerIdResponse(Response):
 class InitProducerIdRequest(Request[InitProducerIdResponse]):
     """Answered by `InitProducerIdResponse`."""
 
-    API = ApiKey.INIT_PRODUCER_ID
-    VERSIONS = VersionRange(0, 6, flexible=2)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = 6
-    LISTENERS = ("broker",)
-    RESPONSE = InitProducerIdResponse
+    API: ClassVar[ApiKey] = ApiKey.INIT_PRODUCER_ID
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 6, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = 6
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[InitProducerIdResponse]] = InitProducerIdResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "producer_id": 3,
         "producer_epoch": 3,
@@ -122,13 +122,13 @@ class InitProducerIdRequest(Request[InitProducerIdResponse]):
         keep_prepared_txn: bool = False,  # v6+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.enable2_pc = enable2_pc
-        self.keep_prepared_txn = keep_prepared_txn
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str | None = transactional_id
+        self.transaction_timeout_ms: int = transaction_timeout_ms
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.enable2_pc: bool = enable2_pc
+        self.keep_prepared_txn: bool = keep_prepared_txn
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_string(self.transactional_id)

@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -33,10 +33,10 @@ class PartitionResult(Struct):
         error_message: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition)
@@ -66,9 +66,9 @@ class InitializeStateResult(Struct):
         partitions: list[PartitionResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionResult] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -89,8 +89,8 @@ class InitializeStateResult(Struct):
 class InitializeShareGroupStateResponse(Response):
     """Answers `InitializeShareGroupStateRequest`."""
 
-    API = ApiKey.INITIALIZE_SHARE_GROUP_STATE
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.INITIALIZE_SHARE_GROUP_STATE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("results", "unknown_tags")
 
     def __init__(
@@ -99,8 +99,8 @@ class InitializeShareGroupStateResponse(Response):
         results: list[InitializeStateResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.results: list[InitializeStateResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.results))
@@ -129,10 +129,10 @@ class PartitionData(Struct):
         start_offset: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition = partition
-        self.state_epoch = state_epoch
-        self.start_offset = start_offset
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.state_epoch: int = state_epoch
+        self.start_offset: int = start_offset
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition)
@@ -162,9 +162,9 @@ class InitializeStateData(Struct):
         partitions: list[PartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -185,12 +185,12 @@ class InitializeStateData(Struct):
 class InitializeShareGroupStateRequest(Request[InitializeShareGroupStateResponse]):
     """Answered by `InitializeShareGroupStateResponse`."""
 
-    API = ApiKey.INITIALIZE_SHARE_GROUP_STATE
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = InitializeShareGroupStateResponse
+    API: ClassVar[ApiKey] = ApiKey.INITIALIZE_SHARE_GROUP_STATE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[InitializeShareGroupStateResponse]] = InitializeShareGroupStateResponse
     __slots__ = ("group_id", "topics", "unknown_tags")
 
     def __init__(
@@ -200,9 +200,9 @@ class InitializeShareGroupStateRequest(Request[InitializeShareGroupStateResponse
         topics: list[InitializeStateData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[InitializeStateData] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

@@ -33,10 +33,10 @@ class JoinGroupResponseMember(Struct):
         metadata: bytes = b"",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.metadata = metadata
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.metadata: bytes = metadata
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.member_id)
@@ -58,8 +58,8 @@ class JoinGroupResponseMember(Struct):
 class JoinGroupResponse(Response):
     """Answers `JoinGroupRequest`."""
 
-    API = ApiKey.JOIN_GROUP
-    VERSIONS = VersionRange(0, 9, flexible=6)
+    API: ClassVar[ApiKey] = ApiKey.JOIN_GROUP
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 9, flexible=6)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
@@ -87,16 +87,16 @@ class JoinGroupResponse(Response):
         members: list[JoinGroupResponseMember] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.generation_id = generation_id
-        self.protocol_type = protocol_type
-        self.protocol_name = protocol_name
-        self.leader = leader
-        self.skip_assignment = skip_assignment
-        self.member_id = member_id
-        self.members = [] if members is EMPTY else members
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.generation_id: int = generation_id
+        self.protocol_type: str | None = protocol_type
+        self.protocol_name: str | None = protocol_name
+        self.leader: str = leader
+        self.skip_assignment: bool = skip_assignment
+        self.member_id: str = member_id
+        self.members: list[JoinGroupResponseMember] = [] if members is EMPTY else members
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 2:
@@ -150,9 +150,9 @@ class JoinGroupRequestProtocol(Struct):
         metadata: bytes = b"",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.metadata = metadata
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.metadata: bytes = metadata
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -171,12 +171,12 @@ class JoinGroupRequestProtocol(Struct):
 class JoinGroupRequest(Request[JoinGroupResponse]):
     """Answered by `JoinGroupResponse`."""
 
-    API = ApiKey.JOIN_GROUP
-    VERSIONS = VersionRange(0, 9, flexible=6)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = JoinGroupResponse
+    API: ClassVar[ApiKey] = ApiKey.JOIN_GROUP
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 9, flexible=6)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[JoinGroupResponse]] = JoinGroupResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"rebalance_timeout_ms": 1, "group_instance_id": 5, "reason": 8}
     __slots__ = (
         "group_id",
@@ -203,15 +203,15 @@ class JoinGroupRequest(Request[JoinGroupResponse]):
         reason: str | None = None,  # v8+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.session_timeout_ms = session_timeout_ms
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.protocol_type = protocol_type
-        self.protocols = [] if protocols is EMPTY else protocols
-        self.reason = reason
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.session_timeout_ms: int = session_timeout_ms
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.protocol_type: str = protocol_type
+        self.protocols: list[JoinGroupRequestProtocol] = [] if protocols is EMPTY else protocols
+        self.reason: str | None = reason
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

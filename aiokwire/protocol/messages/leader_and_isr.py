@@ -34,10 +34,10 @@ class LeaderAndIsrPartitionError(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 4:
@@ -68,9 +68,9 @@ class LeaderAndIsrTopicError(Struct):
         partition_errors: list[LeaderAndIsrPartitionError] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partition_errors = [] if partition_errors is EMPTY else partition_errors
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partition_errors: list[LeaderAndIsrPartitionError] = [] if partition_errors is EMPTY else partition_errors
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -91,8 +91,8 @@ class LeaderAndIsrTopicError(Struct):
 class LeaderAndIsrResponse(Response):
     """Answers `LeaderAndIsrRequest`."""
 
-    API = ApiKey.LEADER_AND_ISR
-    VERSIONS = VersionRange(0, 7, flexible=4)
+    API: ClassVar[ApiKey] = ApiKey.LEADER_AND_ISR
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 7, flexible=4)
     __slots__ = ("error_code", "partition_errors", "topics", "unknown_tags")
 
     def __init__(
@@ -103,10 +103,10 @@ class LeaderAndIsrResponse(Response):
         topics: list[LeaderAndIsrTopicError] = EMPTY,  # v5+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.partition_errors = [] if partition_errors is EMPTY else partition_errors
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.partition_errors: list[LeaderAndIsrPartitionError] = [] if partition_errors is EMPTY else partition_errors
+        self.topics: list[LeaderAndIsrTopicError] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -175,19 +175,19 @@ class LeaderAndIsrPartitionState(Struct):
         leader_recovery_state: int = 0,  # v6+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
-        self.controller_epoch = controller_epoch
-        self.leader = leader
-        self.leader_epoch = leader_epoch
-        self.isr = [] if isr is EMPTY else isr
-        self.partition_epoch = partition_epoch
-        self.replicas = [] if replicas is EMPTY else replicas
-        self.adding_replicas = [] if adding_replicas is EMPTY else adding_replicas
-        self.removing_replicas = [] if removing_replicas is EMPTY else removing_replicas
-        self.is_new = is_new
-        self.leader_recovery_state = leader_recovery_state
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partition_index: int = partition_index
+        self.controller_epoch: int = controller_epoch
+        self.leader: int = leader
+        self.leader_epoch: int = leader_epoch
+        self.isr: list[int] = [] if isr is EMPTY else isr
+        self.partition_epoch: int = partition_epoch
+        self.replicas: list[int] = [] if replicas is EMPTY else replicas
+        self.adding_replicas: list[int] = [] if adding_replicas is EMPTY else adding_replicas
+        self.removing_replicas: list[int] = [] if removing_replicas is EMPTY else removing_replicas
+        self.is_new: bool = is_new
+        self.leader_recovery_state: int = leader_recovery_state
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 1:
@@ -246,10 +246,10 @@ class LeaderAndIsrTopicState(Struct):
         partition_states: list[LeaderAndIsrPartitionState] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partition_states = [] if partition_states is EMPTY else partition_states
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.partition_states: list[LeaderAndIsrPartitionState] = [] if partition_states is EMPTY else partition_states
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -283,10 +283,10 @@ class LeaderAndIsrLiveLeader(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.host_name = host_name
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.host_name: str = host_name
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.broker_id)
@@ -307,12 +307,12 @@ class LeaderAndIsrLiveLeader(Struct):
 class LeaderAndIsrRequest(Request[LeaderAndIsrResponse]):
     """Answered by `LeaderAndIsrResponse`."""
 
-    API = ApiKey.LEADER_AND_ISR
-    VERSIONS = VersionRange(0, 7, flexible=4)
-    SERVED_FROM = None
-    UNSTABLE_FROM = None
-    LISTENERS = ()
-    RESPONSE = LeaderAndIsrResponse
+    API: ClassVar[ApiKey] = ApiKey.LEADER_AND_ISR
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 7, flexible=4)
+    SERVED_FROM: ClassVar[int | None] = None
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ()
+    RESPONSE: ClassVar[type[LeaderAndIsrResponse]] = LeaderAndIsrResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "is_kraft_controller": 7,
         "broker_epoch": 2,
@@ -350,15 +350,17 @@ class LeaderAndIsrRequest(Request[LeaderAndIsrResponse]):
         live_leaders: list[LeaderAndIsrLiveLeader] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.controller_id = controller_id
-        self.is_kraft_controller = is_kraft_controller
-        self.controller_epoch = controller_epoch
-        self.broker_epoch = broker_epoch
-        self.type = type
-        self.ungrouped_partition_states = [] if ungrouped_partition_states is EMPTY else ungrouped_partition_states
-        self.topic_states = [] if topic_states is EMPTY else topic_states
-        self.live_leaders = [] if live_leaders is EMPTY else live_leaders
-        self.unknown_tags = unknown_tags
+        self.controller_id: int = controller_id
+        self.is_kraft_controller: bool = is_kraft_controller
+        self.controller_epoch: int = controller_epoch
+        self.broker_epoch: int = broker_epoch
+        self.type: int = type
+        self.ungrouped_partition_states: list[LeaderAndIsrPartitionState] = (
+            [] if ungrouped_partition_states is EMPTY else ungrouped_partition_states
+        )
+        self.topic_states: list[LeaderAndIsrTopicState] = [] if topic_states is EMPTY else topic_states
+        self.live_leaders: list[LeaderAndIsrLiveLeader] = [] if live_leaders is EMPTY else live_leaders
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.controller_id)

@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -30,9 +30,9 @@ class Voter(Struct):
         voter_directory_id: bytes = ZERO_UUID,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.unknown_tags = unknown_tags
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.voter_id)
@@ -54,7 +54,7 @@ class Voter(Struct):
 class LeaderChangeMessage(Data):
     """Data that stands inside other messages."""
 
-    VERSIONS = VersionRange(0, 1, flexible=0)
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
     __slots__ = ("version", "leader_id", "voters", "granting_voters", "unknown_tags")
 
     def __init__(
@@ -66,11 +66,11 @@ class LeaderChangeMessage(Data):
         granting_voters: list[Voter] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.version = version
-        self.leader_id = leader_id
-        self.voters = [] if voters is EMPTY else voters
-        self.granting_voters = [] if granting_voters is EMPTY else granting_voters
-        self.unknown_tags = unknown_tags
+        self.version: int = version
+        self.leader_id: int = leader_id
+        self.voters: list[Voter] = [] if voters is EMPTY else voters
+        self.granting_voters: list[Voter] = [] if granting_voters is EMPTY else granting_voters
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.version)

@@ -33,10 +33,10 @@ class MemberResponse(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.member_id)
@@ -57,8 +57,8 @@ class MemberResponse(Struct):
 class LeaveGroupResponse(Response):
     """Answers `LeaveGroupRequest`."""
 
-    API = ApiKey.LEAVE_GROUP
-    VERSIONS = VersionRange(0, 5, flexible=4)
+    API: ClassVar[ApiKey] = ApiKey.LEAVE_GROUP
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=4)
     __slots__ = ("throttle_time_ms", "error_code", "members", "unknown_tags")
 
     def __init__(
@@ -69,10 +69,10 @@ class LeaveGroupResponse(Response):
         members: list[MemberResponse] = EMPTY,  # v3+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.members = [] if members is EMPTY else members
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.members: list[MemberResponse] = [] if members is EMPTY else members
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 1:
@@ -114,10 +114,10 @@ class MemberIdentity(Struct):
         reason: str | None = None,  # v5+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.reason = reason
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.reason: str | None = reason
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.member_id)
@@ -139,12 +139,12 @@ class MemberIdentity(Struct):
 class LeaveGroupRequest(Request[LeaveGroupResponse]):
     """Answered by `LeaveGroupResponse`."""
 
-    API = ApiKey.LEAVE_GROUP
-    VERSIONS = VersionRange(0, 5, flexible=4)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = LeaveGroupResponse
+    API: ClassVar[ApiKey] = ApiKey.LEAVE_GROUP
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=4)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[LeaveGroupResponse]] = LeaveGroupResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"members": 3, "group_instance_id": 3, "reason": 5}
     __slots__ = ("group_id", "member_id", "members", "unknown_tags")
 
@@ -156,10 +156,10 @@ class LeaveGroupRequest(Request[LeaveGroupResponse]):
         members: list[MemberIdentity] = EMPTY,  # v3+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.members = [] if members is EMPTY else members
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.members: list[MemberIdentity] = [] if members is EMPTY else members
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

@@ -32,9 +32,9 @@ class ConfigResource(Struct):
         resource_type: int = 16,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.resource_name = resource_name
-        self.resource_type = resource_type
-        self.unknown_tags = unknown_tags
+        self.resource_name: str = resource_name
+        self.resource_type: int = resource_type
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.resource_name)
@@ -54,8 +54,8 @@ class ConfigResource(Struct):
 class ListConfigResourcesResponse(Response):
     """Answers `ListConfigResourcesRequest`."""
 
-    API = ApiKey.LIST_CONFIG_RESOURCES
-    VERSIONS = VersionRange(0, 1, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.LIST_CONFIG_RESOURCES
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "config_resources", "unknown_tags")
 
     def __init__(
@@ -66,10 +66,10 @@ class ListConfigResourcesResponse(Response):
         config_resources: list[ConfigResource] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.config_resources = [] if config_resources is EMPTY else config_resources
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.config_resources: list[ConfigResource] = [] if config_resources is EMPTY else config_resources
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -95,12 +95,12 @@ class ListConfigResourcesResponse(Response):
 class ListConfigResourcesRequest(Request[ListConfigResourcesResponse]):
     """Answered by `ListConfigResourcesResponse`."""
 
-    API = ApiKey.LIST_CONFIG_RESOURCES
-    VERSIONS = VersionRange(0, 1, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = ListConfigResourcesResponse
+    API: ClassVar[ApiKey] = ApiKey.LIST_CONFIG_RESOURCES
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[ListConfigResourcesResponse]] = ListConfigResourcesResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"resource_types": 1}
     __slots__ = ("resource_types", "unknown_tags")
 
@@ -110,8 +110,8 @@ class ListConfigResourcesRequest(Request[ListConfigResourcesResponse]):
         resource_types: list[int] = EMPTY,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.resource_types = [] if resource_types is EMPTY else resource_types
-        self.unknown_tags = unknown_tags
+        self.resource_types: list[int] = [] if resource_types is EMPTY else resource_types
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 1:

@@ -34,11 +34,11 @@ class ListedGroup(Struct):
         group_type: str = "",  # v5+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.protocol_type = protocol_type
-        self.group_state = group_state
-        self.group_type = group_type
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.protocol_type: str = protocol_type
+        self.group_state: str = group_state
+        self.group_type: str = group_type
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)
@@ -63,8 +63,8 @@ class ListedGroup(Struct):
 class ListGroupsResponse(Response):
     """Answers `ListGroupsRequest`."""
 
-    API = ApiKey.LIST_GROUPS
-    VERSIONS = VersionRange(0, 5, flexible=3)
+    API: ClassVar[ApiKey] = ApiKey.LIST_GROUPS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=3)
     __slots__ = ("throttle_time_ms", "error_code", "groups", "unknown_tags")
 
     def __init__(
@@ -75,10 +75,10 @@ class ListGroupsResponse(Response):
         groups: list[ListedGroup] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.groups: list[ListedGroup] = [] if groups is EMPTY else groups
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 1:
@@ -105,12 +105,12 @@ class ListGroupsResponse(Response):
 class ListGroupsRequest(Request[ListGroupsResponse]):
     """Answered by `ListGroupsResponse`."""
 
-    API = ApiKey.LIST_GROUPS
-    VERSIONS = VersionRange(0, 5, flexible=3)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = ListGroupsResponse
+    API: ClassVar[ApiKey] = ApiKey.LIST_GROUPS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=3)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[ListGroupsResponse]] = ListGroupsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"states_filter": 4, "types_filter": 5}
     __slots__ = ("states_filter", "types_filter", "unknown_tags")
 
@@ -121,9 +121,9 @@ class ListGroupsRequest(Request[ListGroupsResponse]):
         types_filter: list[str] = EMPTY,  # v5+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.states_filter = [] if states_filter is EMPTY else states_filter
-        self.types_filter = [] if types_filter is EMPTY else types_filter
-        self.unknown_tags = unknown_tags
+        self.states_filter: list[str] = [] if states_filter is EMPTY else states_filter
+        self.types_filter: list[str] = [] if types_filter is EMPTY else types_filter
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 4:

@@ -44,13 +44,13 @@ class ListOffsetsPartitionResponse(Struct):
         leader_epoch: int = -1,  # v4+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.old_style_offsets = [] if old_style_offsets is EMPTY else old_style_offsets
-        self.timestamp = timestamp
-        self.offset = offset
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.old_style_offsets: list[int] = [] if old_style_offsets is EMPTY else old_style_offsets
+        self.timestamp: int = timestamp
+        self.offset: int = offset
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -101,9 +101,9 @@ class ListOffsetsTopicResponse(Struct):
         partitions: list[ListOffsetsPartitionResponse] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[ListOffsetsPartitionResponse] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -124,8 +124,8 @@ class ListOffsetsTopicResponse(Struct):
 class ListOffsetsResponse(Response):
     """Answers `ListOffsetsRequest`."""
 
-    API = ApiKey.LIST_OFFSETS
-    VERSIONS = VersionRange(0, 11, flexible=6)
+    API: ClassVar[ApiKey] = ApiKey.LIST_OFFSETS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 11, flexible=6)
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 
     def __init__(
@@ -135,9 +135,9 @@ class ListOffsetsResponse(Response):
         topics: list[ListOffsetsTopicResponse] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[ListOffsetsTopicResponse] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 2:
@@ -170,11 +170,11 @@ class ListOffsetsPartition(Struct):
         max_num_offsets: int = 1,  # v0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.current_leader_epoch = current_leader_epoch
-        self.timestamp = timestamp
-        self.max_num_offsets = max_num_offsets
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.current_leader_epoch: int = current_leader_epoch
+        self.timestamp: int = timestamp
+        self.max_num_offsets: int = max_num_offsets
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -210,9 +210,9 @@ class ListOffsetsTopic(Struct):
         partitions: list[ListOffsetsPartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[ListOffsetsPartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -233,12 +233,12 @@ class ListOffsetsTopic(Struct):
 class ListOffsetsRequest(Request[ListOffsetsResponse]):
     """Answered by `ListOffsetsResponse`."""
 
-    API = ApiKey.LIST_OFFSETS
-    VERSIONS = VersionRange(0, 11, flexible=6)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = ListOffsetsResponse
+    API: ClassVar[ApiKey] = ApiKey.LIST_OFFSETS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 11, flexible=6)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[ListOffsetsResponse]] = ListOffsetsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "isolation_level": 2,
         "current_leader_epoch": 4,
@@ -255,11 +255,11 @@ class ListOffsetsRequest(Request[ListOffsetsResponse]):
         timeout_ms: int = 0,  # v10+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.replica_id = replica_id
-        self.isolation_level = isolation_level
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = unknown_tags
+        self.replica_id: int = replica_id
+        self.isolation_level: int = isolation_level
+        self.topics: list[ListOffsetsTopic] = [] if topics is EMPTY else topics
+        self.timeout_ms: int = timeout_ms
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.replica_id)

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -34,11 +34,11 @@ class OngoingPartitionReassignment(Struct):
         removing_replicas: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.replicas = [] if replicas is EMPTY else replicas
-        self.adding_replicas = [] if adding_replicas is EMPTY else adding_replicas
-        self.removing_replicas = [] if removing_replicas is EMPTY else removing_replicas
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.replicas: list[int] = [] if replicas is EMPTY else replicas
+        self.adding_replicas: list[int] = [] if adding_replicas is EMPTY else adding_replicas
+        self.removing_replicas: list[int] = [] if removing_replicas is EMPTY else removing_replicas
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -70,9 +70,9 @@ class OngoingTopicReassignment(Struct):
         partitions: list[OngoingPartitionReassignment] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[OngoingPartitionReassignment] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -93,8 +93,8 @@ class OngoingTopicReassignment(Struct):
 class ListPartitionReassignmentsResponse(Response):
     """Answers `ListPartitionReassignmentsRequest`."""
 
-    API = ApiKey.LIST_PARTITION_REASSIGNMENTS
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.LIST_PARTITION_REASSIGNMENTS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "topics", "unknown_tags")
 
     def __init__(
@@ -106,11 +106,11 @@ class ListPartitionReassignmentsResponse(Response):
         topics: list[OngoingTopicReassignment] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.topics: list[OngoingTopicReassignment] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -147,9 +147,9 @@ class ListPartitionReassignmentsTopics(Struct):
         partition_indexes: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -168,12 +168,12 @@ class ListPartitionReassignmentsTopics(Struct):
 class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsResponse]):
     """Answered by `ListPartitionReassignmentsResponse`."""
 
-    API = ApiKey.LIST_PARTITION_REASSIGNMENTS
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = ListPartitionReassignmentsResponse
+    API: ClassVar[ApiKey] = ApiKey.LIST_PARTITION_REASSIGNMENTS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[ListPartitionReassignmentsResponse]] = ListPartitionReassignmentsResponse
     __slots__ = ("timeout_ms", "topics", "unknown_tags")
 
     def __init__(
@@ -183,9 +183,9 @@ class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsRespon
         topics: list[ListPartitionReassignmentsTopics] | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.timeout_ms = timeout_ms
-        self.topics = topics
-        self.unknown_tags = unknown_tags
+        self.timeout_ms: int = timeout_ms
+        self.topics: list[ListPartitionReassignmentsTopics] | None = topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.timeout_ms)

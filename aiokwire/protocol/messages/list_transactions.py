@@ -33,10 +33,10 @@ class TransactionState(Struct):
         transaction_state: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.transaction_state = transaction_state
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.transaction_state: str = transaction_state
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.transactional_id)
@@ -57,8 +57,8 @@ class TransactionState(Struct):
 class ListTransactionsResponse(Response):
     """Answers `ListTransactionsRequest`."""
 
-    API = ApiKey.LIST_TRANSACTIONS
-    VERSIONS = VersionRange(0, 2, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.LIST_TRANSACTIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "unknown_state_filters", "transaction_states", "unknown_tags")
 
     def __init__(
@@ -70,11 +70,11 @@ class ListTransactionsResponse(Response):
         transaction_states: list[TransactionState] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.unknown_state_filters = [] if unknown_state_filters is EMPTY else unknown_state_filters
-        self.transaction_states = [] if transaction_states is EMPTY else transaction_states
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.unknown_state_filters: list[str] = [] if unknown_state_filters is EMPTY else unknown_state_filters
+        self.transaction_states: list[TransactionState] = [] if transaction_states is EMPTY else transaction_states
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -102,12 +102,12 @@ class ListTransactionsResponse(Response):
 class ListTransactionsRequest(Request[ListTransactionsResponse]):
     """Answered by `ListTransactionsResponse`."""
 
-    API = ApiKey.LIST_TRANSACTIONS
-    VERSIONS = VersionRange(0, 2, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = ListTransactionsResponse
+    API: ClassVar[ApiKey] = ApiKey.LIST_TRANSACTIONS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[ListTransactionsResponse]] = ListTransactionsResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"duration_filter": 1, "transactional_id_pattern": 2}
     __slots__ = ("state_filters", "producer_id_filters", "duration_filter", "transactional_id_pattern", "unknown_tags")
 
@@ -120,11 +120,11 @@ class ListTransactionsRequest(Request[ListTransactionsResponse]):
         transactional_id_pattern: str | None = None,  # v2+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.state_filters = [] if state_filters is EMPTY else state_filters
-        self.producer_id_filters = [] if producer_id_filters is EMPTY else producer_id_filters
-        self.duration_filter = duration_filter
-        self.transactional_id_pattern = transactional_id_pattern
-        self.unknown_tags = unknown_tags
+        self.state_filters: list[str] = [] if state_filters is EMPTY else state_filters
+        self.producer_id_filters: list[int] = [] if producer_id_filters is EMPTY else producer_id_filters
+        self.duration_filter: int = duration_filter
+        self.transactional_id_pattern: str | None = transactional_id_pattern
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.strings(self.state_filters)

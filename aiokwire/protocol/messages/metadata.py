@@ -35,11 +35,11 @@ class MetadataResponseBroker(Struct):
         rack: str | None = None,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.node_id)
@@ -86,14 +86,14 @@ class MetadataResponsePartition(Struct):
         offline_replicas: list[int] = EMPTY,  # v5+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.partition_index = partition_index
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.replica_nodes = [] if replica_nodes is EMPTY else replica_nodes
-        self.isr_nodes = [] if isr_nodes is EMPTY else isr_nodes
-        self.offline_replicas = [] if offline_replicas is EMPTY else offline_replicas
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.partition_index: int = partition_index
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.replica_nodes: list[int] = [] if replica_nodes is EMPTY else replica_nodes
+        self.isr_nodes: list[int] = [] if isr_nodes is EMPTY else isr_nodes
+        self.offline_replicas: list[int] = [] if offline_replicas is EMPTY else offline_replicas
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -145,13 +145,13 @@ class MetadataResponseTopic(Struct):
         topic_authorized_operations: int = -2147483648,  # v8+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.name = name
-        self.topic_id = topic_id
-        self.is_internal = is_internal
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.topic_authorized_operations = topic_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
+        self.is_internal: bool = is_internal
+        self.partitions: list[MetadataResponsePartition] = [] if partitions is EMPTY else partitions
+        self.topic_authorized_operations: int = topic_authorized_operations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -187,8 +187,8 @@ class MetadataResponseTopic(Struct):
 class MetadataResponse(Response):
     """Answers `MetadataRequest`."""
 
-    API = ApiKey.METADATA
-    VERSIONS = VersionRange(0, 13, flexible=9)
+    API: ClassVar[ApiKey] = ApiKey.METADATA
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 13, flexible=9)
     __slots__ = (
         "throttle_time_ms",
         "brokers",
@@ -212,14 +212,14 @@ class MetadataResponse(Response):
         error_code: int = 0,  # v13+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.brokers = [] if brokers is EMPTY else brokers
-        self.cluster_id = cluster_id
-        self.controller_id = controller_id
-        self.topics = [] if topics is EMPTY else topics
-        self.cluster_authorized_operations = cluster_authorized_operations
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.brokers: list[MetadataResponseBroker] = [] if brokers is EMPTY else brokers
+        self.cluster_id: str | None = cluster_id
+        self.controller_id: int = controller_id
+        self.topics: list[MetadataResponseTopic] = [] if topics is EMPTY else topics
+        self.cluster_authorized_operations: int = cluster_authorized_operations
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 3:
@@ -273,9 +273,9 @@ class MetadataRequestTopic(Struct):
         name: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.name = name
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.name: str | None = name
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 10:
@@ -297,12 +297,12 @@ class MetadataRequestTopic(Struct):
 class MetadataRequest(Request[MetadataResponse]):
     """Answered by `MetadataResponse`."""
 
-    API = ApiKey.METADATA
-    VERSIONS = VersionRange(0, 13, flexible=9)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = MetadataResponse
+    API: ClassVar[ApiKey] = ApiKey.METADATA
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 13, flexible=9)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[MetadataResponse]] = MetadataResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "topic_id": 10,
         "allow_auto_topic_creation": 4,
@@ -326,11 +326,11 @@ class MetadataRequest(Request[MetadataResponse]):
         include_topic_authorized_operations: bool = False,  # v8+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.allow_auto_topic_creation = allow_auto_topic_creation
-        self.include_cluster_authorized_operations = include_cluster_authorized_operations
-        self.include_topic_authorized_operations = include_topic_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.topics: list[MetadataRequestTopic] | None = [] if topics is EMPTY else topics
+        self.allow_auto_topic_creation: bool = allow_auto_topic_creation
+        self.include_cluster_authorized_operations: bool = include_cluster_authorized_operations
+        self.include_topic_authorized_operations: bool = include_topic_authorized_operations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if self.topics is None and version < 1:

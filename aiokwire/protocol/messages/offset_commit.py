@@ -33,9 +33,9 @@ class OffsetCommitResponsePartition(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -64,10 +64,10 @@ class OffsetCommitResponseTopic(Struct):
         partitions: list[OffsetCommitResponsePartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[OffsetCommitResponsePartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 9:
@@ -92,8 +92,8 @@ class OffsetCommitResponseTopic(Struct):
 class OffsetCommitResponse(Response):
     """Answers `OffsetCommitRequest`."""
 
-    API = ApiKey.OFFSET_COMMIT
-    VERSIONS = VersionRange(0, 10, flexible=8)
+    API: ClassVar[ApiKey] = ApiKey.OFFSET_COMMIT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 10, flexible=8)
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 
     def __init__(
@@ -103,9 +103,9 @@ class OffsetCommitResponse(Response):
         topics: list[OffsetCommitResponseTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetCommitResponseTopic] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 3:
@@ -146,12 +146,12 @@ class OffsetCommitRequestPartition(Struct):
         committed_metadata: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.commit_timestamp = commit_timestamp
-        self.committed_metadata = committed_metadata
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.commit_timestamp: int = commit_timestamp
+        self.committed_metadata: str | None = committed_metadata
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -190,10 +190,10 @@ class OffsetCommitRequestTopic(Struct):
         partitions: list[OffsetCommitRequestPartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[OffsetCommitRequestPartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 9:
@@ -218,12 +218,12 @@ class OffsetCommitRequestTopic(Struct):
 class OffsetCommitRequest(Request[OffsetCommitResponse]):
     """Answered by `OffsetCommitResponse`."""
 
-    API = ApiKey.OFFSET_COMMIT
-    VERSIONS = VersionRange(0, 10, flexible=8)
-    SERVED_FROM = 2
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = OffsetCommitResponse
+    API: ClassVar[ApiKey] = ApiKey.OFFSET_COMMIT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 10, flexible=8)
+    SERVED_FROM: ClassVar[int | None] = 2
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[OffsetCommitResponse]] = OffsetCommitResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "generation_id_or_member_epoch": 1,
         "member_id": 1,
@@ -254,13 +254,13 @@ class OffsetCommitRequest(Request[OffsetCommitResponse]):
         topics: list[OffsetCommitRequestTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.generation_id_or_member_epoch = generation_id_or_member_epoch
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.retention_time_ms = retention_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.generation_id_or_member_epoch: int = generation_id_or_member_epoch
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.retention_time_ms: int = retention_time_ms
+        self.topics: list[OffsetCommitRequestTopic] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

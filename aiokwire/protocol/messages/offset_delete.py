@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -30,8 +30,8 @@ class OffsetDeleteResponsePartition(Struct):
         partition_index: int = 0,
         error_code: int = 0,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -56,8 +56,8 @@ class OffsetDeleteResponseTopic(Struct):
         name: str = "",
         partitions: list[OffsetDeleteResponsePartition] = EMPTY,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[OffsetDeleteResponsePartition] = [] if partitions is EMPTY else partitions
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -76,8 +76,8 @@ class OffsetDeleteResponseTopic(Struct):
 class OffsetDeleteResponse(Response):
     """Answers `OffsetDeleteRequest`."""
 
-    API = ApiKey.OFFSET_DELETE
-    VERSIONS = VersionRange(0, 0, flexible=1)
+    API: ClassVar[ApiKey] = ApiKey.OFFSET_DELETE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=1)
     __slots__ = ("error_code", "throttle_time_ms", "topics")
 
     def __init__(
@@ -87,9 +87,9 @@ class OffsetDeleteResponse(Response):
         throttle_time_ms: int = 0,
         topics: list[OffsetDeleteResponseTopic] = EMPTY,
     ) -> None:
-        self.error_code = error_code
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
+        self.error_code: int = error_code
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetDeleteResponseTopic] = [] if topics is EMPTY else topics
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -120,7 +120,7 @@ class OffsetDeleteRequestPartition(Struct):
         *,
         partition_index: int = 0,
     ) -> None:
-        self.partition_index = partition_index
+        self.partition_index: int = partition_index
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -143,8 +143,8 @@ class OffsetDeleteRequestTopic(Struct):
         name: str = "",
         partitions: list[OffsetDeleteRequestPartition] = EMPTY,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[OffsetDeleteRequestPartition] = [] if partitions is EMPTY else partitions
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -163,12 +163,12 @@ class OffsetDeleteRequestTopic(Struct):
 class OffsetDeleteRequest(Request[OffsetDeleteResponse]):
     """Answered by `OffsetDeleteResponse`."""
 
-    API = ApiKey.OFFSET_DELETE
-    VERSIONS = VersionRange(0, 0, flexible=1)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = OffsetDeleteResponse
+    API: ClassVar[ApiKey] = ApiKey.OFFSET_DELETE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=1)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[OffsetDeleteResponse]] = OffsetDeleteResponse
     __slots__ = ("group_id", "topics")
 
     def __init__(
@@ -177,8 +177,8 @@ class OffsetDeleteRequest(Request[OffsetDeleteResponse]):
         group_id: str = "",
         topics: list[OffsetDeleteRequestTopic] = EMPTY,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.topics: list[OffsetDeleteRequestTopic] = [] if topics is EMPTY else topics
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

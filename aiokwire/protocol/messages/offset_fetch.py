@@ -43,12 +43,12 @@ class OffsetFetchResponsePartition(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.metadata = metadata
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.metadata: str | None = metadata
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -83,9 +83,9 @@ class OffsetFetchResponseTopic(Struct):
         partitions: list[OffsetFetchResponsePartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[OffsetFetchResponsePartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -125,12 +125,12 @@ class OffsetFetchResponsePartitions(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.metadata = metadata
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.metadata: str | None = metadata
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -165,10 +165,10 @@ class OffsetFetchResponseTopics(Struct):
         partitions: list[OffsetFetchResponsePartitions] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[OffsetFetchResponsePartitions] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 9:
@@ -203,10 +203,10 @@ class OffsetFetchResponseGroup(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[OffsetFetchResponseTopics] = [] if topics is EMPTY else topics
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)
@@ -229,8 +229,8 @@ class OffsetFetchResponseGroup(Struct):
 class OffsetFetchResponse(Response):
     """Answers `OffsetFetchRequest`."""
 
-    API = ApiKey.OFFSET_FETCH
-    VERSIONS = VersionRange(0, 10, flexible=6)
+    API: ClassVar[ApiKey] = ApiKey.OFFSET_FETCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 10, flexible=6)
     __slots__ = ("throttle_time_ms", "topics", "error_code", "groups", "unknown_tags")
 
     def __init__(
@@ -242,11 +242,11 @@ class OffsetFetchResponse(Response):
         groups: list[OffsetFetchResponseGroup] = EMPTY,  # v8+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.error_code = error_code
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetFetchResponseTopic] = [] if topics is EMPTY else topics
+        self.error_code: int = error_code
+        self.groups: list[OffsetFetchResponseGroup] = [] if groups is EMPTY else groups
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 3:
@@ -295,9 +295,9 @@ class OffsetFetchRequestTopic(Struct):
         partition_indexes: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -326,10 +326,10 @@ class OffsetFetchRequestTopics(Struct):
         partition_indexes: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 9:
@@ -363,11 +363,11 @@ class OffsetFetchRequestGroup(Struct):
         topics: list[OffsetFetchRequestTopics] | None = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.member_id: str | None = member_id
+        self.member_epoch: int = member_epoch
+        self.topics: list[OffsetFetchRequestTopics] | None = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)
@@ -397,12 +397,12 @@ class OffsetFetchRequestGroup(Struct):
 class OffsetFetchRequest(Request[OffsetFetchResponse]):
     """Answered by `OffsetFetchResponse`."""
 
-    API = ApiKey.OFFSET_FETCH
-    VERSIONS = VersionRange(0, 10, flexible=6)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = OffsetFetchResponse
+    API: ClassVar[ApiKey] = ApiKey.OFFSET_FETCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 10, flexible=6)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[OffsetFetchResponse]] = OffsetFetchResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "groups": 8,
         "member_id": 9,
@@ -421,11 +421,11 @@ class OffsetFetchRequest(Request[OffsetFetchResponse]):
         require_stable: bool = False,  # v7+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.groups = [] if groups is EMPTY else groups
-        self.require_stable = require_stable
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[OffsetFetchRequestTopic] | None = [] if topics is EMPTY else topics
+        self.groups: list[OffsetFetchRequestGroup] = [] if groups is EMPTY else groups
+        self.require_stable: bool = require_stable
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 7:

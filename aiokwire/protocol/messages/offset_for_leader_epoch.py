@@ -34,11 +34,11 @@ class EpochEndOffset(Struct):
         end_offset: int = -1,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.partition = partition
-        self.leader_epoch = leader_epoch
-        self.end_offset = end_offset
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.partition: int = partition
+        self.leader_epoch: int = leader_epoch
+        self.end_offset: int = end_offset
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -71,9 +71,9 @@ class OffsetForLeaderTopicResult(Struct):
         partitions: list[EpochEndOffset] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[EpochEndOffset] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic)
@@ -94,8 +94,8 @@ class OffsetForLeaderTopicResult(Struct):
 class OffsetForLeaderEpochResponse(Response):
     """Answers `OffsetForLeaderEpochRequest`."""
 
-    API = ApiKey.OFFSET_FOR_LEADER_EPOCH
-    VERSIONS = VersionRange(0, 4, flexible=4)
+    API: ClassVar[ApiKey] = ApiKey.OFFSET_FOR_LEADER_EPOCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=4)
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 
     def __init__(
@@ -105,9 +105,9 @@ class OffsetForLeaderEpochResponse(Response):
         topics: list[OffsetForLeaderTopicResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetForLeaderTopicResult] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 2:
@@ -139,10 +139,10 @@ class OffsetForLeaderPartition(Struct):
         leader_epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition = partition
-        self.current_leader_epoch = current_leader_epoch
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.current_leader_epoch: int = current_leader_epoch
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition)
@@ -173,9 +173,9 @@ class OffsetForLeaderTopic(Struct):
         partitions: list[OffsetForLeaderPartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[OffsetForLeaderPartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic)
@@ -196,12 +196,12 @@ class OffsetForLeaderTopic(Struct):
 class OffsetForLeaderEpochRequest(Request[OffsetForLeaderEpochResponse]):
     """Answered by `OffsetForLeaderEpochResponse`."""
 
-    API = ApiKey.OFFSET_FOR_LEADER_EPOCH
-    VERSIONS = VersionRange(0, 4, flexible=4)
-    SERVED_FROM = 2
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = OffsetForLeaderEpochResponse
+    API: ClassVar[ApiKey] = ApiKey.OFFSET_FOR_LEADER_EPOCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=4)
+    SERVED_FROM: ClassVar[int | None] = 2
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[OffsetForLeaderEpochResponse]] = OffsetForLeaderEpochResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"replica_id": 3, "current_leader_epoch": 2}
     __slots__ = ("replica_id", "topics", "unknown_tags")
 
@@ -212,9 +212,9 @@ class OffsetForLeaderEpochRequest(Request[OffsetForLeaderEpochResponse]):
         topics: list[OffsetForLeaderTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.replica_id = replica_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.replica_id: int = replica_id
+        self.topics: list[OffsetForLeaderTopic] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 3:

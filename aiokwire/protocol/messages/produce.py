@@ -34,9 +34,9 @@ class BatchIndexAndErrorMessage(Struct):
         batch_index_error_message: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.batch_index = batch_index
-        self.batch_index_error_message = batch_index_error_message
-        self.unknown_tags = unknown_tags
+        self.batch_index: int = batch_index
+        self.batch_index_error_message: str | None = batch_index_error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.batch_index)
@@ -64,9 +64,9 @@ class LeaderIdAndEpoch(Struct):
         leader_epoch: int = -1,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.leader_id)
@@ -110,15 +110,15 @@ class PartitionProduceResponse(Struct):
         current_leader: LeaderIdAndEpoch | None = None,  # v10+, tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.index = index
-        self.error_code = error_code
-        self.base_offset = base_offset
-        self.log_append_time_ms = log_append_time_ms
-        self.log_start_offset = log_start_offset
-        self.record_errors = [] if record_errors is EMPTY else record_errors
-        self.error_message = error_message
-        self.current_leader = current_leader
-        self.unknown_tags = unknown_tags
+        self.index: int = index
+        self.error_code: int = error_code
+        self.base_offset: int = base_offset
+        self.log_append_time_ms: int = log_append_time_ms
+        self.log_start_offset: int = log_start_offset
+        self.record_errors: list[BatchIndexAndErrorMessage] = [] if record_errors is EMPTY else record_errors
+        self.error_message: str | None = error_message
+        self.current_leader: LeaderIdAndEpoch | None = current_leader
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.index)
@@ -181,10 +181,12 @@ class TopicProduceResponse(Struct):
         partition_responses: list[PartitionProduceResponse] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_responses = [] if partition_responses is EMPTY else partition_responses
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partition_responses: list[PartitionProduceResponse] = (
+            [] if partition_responses is EMPTY else partition_responses
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 12:
@@ -220,11 +222,11 @@ class NodeEndpoint(Struct):
         rack: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.node_id)
@@ -247,8 +249,8 @@ class NodeEndpoint(Struct):
 class ProduceResponse(Response):
     """Answers `ProduceRequest`."""
 
-    API = ApiKey.PRODUCE
-    VERSIONS = VersionRange(0, 13, flexible=9)
+    API: ClassVar[ApiKey] = ApiKey.PRODUCE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 13, flexible=9)
     __slots__ = ("responses", "throttle_time_ms", "node_endpoints", "unknown_tags")
 
     def __init__(
@@ -259,10 +261,10 @@ class ProduceResponse(Response):
         node_endpoints: list[NodeEndpoint] = EMPTY,  # v10+, tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.responses = [] if responses is EMPTY else responses
-        self.throttle_time_ms = throttle_time_ms
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.responses: list[TopicProduceResponse] = [] if responses is EMPTY else responses
+        self.throttle_time_ms: int = throttle_time_ms
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.responses))
@@ -310,9 +312,9 @@ class PartitionProduceData(Struct):
         records: Buffer | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.index = index
-        self.records = records
-        self.unknown_tags = unknown_tags
+        self.index: int = index
+        self.records: Buffer | None = records
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.index)
@@ -341,10 +343,10 @@ class TopicProduceData(Struct):
         partition_data: list[PartitionProduceData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_data = [] if partition_data is EMPTY else partition_data
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partition_data: list[PartitionProduceData] = [] if partition_data is EMPTY else partition_data
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 12:
@@ -369,12 +371,12 @@ class TopicProduceData(Struct):
 class ProduceRequest(Request[ProduceResponse]):
     """Answered by `ProduceResponse`."""
 
-    API = ApiKey.PRODUCE
-    VERSIONS = VersionRange(0, 13, flexible=9)
-    SERVED_FROM = 3
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = ProduceResponse
+    API: ClassVar[ApiKey] = ApiKey.PRODUCE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 13, flexible=9)
+    SERVED_FROM: ClassVar[int | None] = 3
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[ProduceResponse]] = ProduceResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"transactional_id": 3, "topic_id": 13}
     __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data", "unknown_tags")
 
@@ -387,11 +389,11 @@ class ProduceRequest(Request[ProduceResponse]):
         topic_data: list[TopicProduceData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.acks = acks
-        self.timeout_ms = timeout_ms
-        self.topic_data = [] if topic_data is EMPTY else topic_data
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str | None = transactional_id
+        self.acks: int = acks
+        self.timeout_ms: int = timeout_ms
+        self.topic_data: list[TopicProduceData] = [] if topic_data is EMPTY else topic_data
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 3:

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -22,8 +22,8 @@ from aiokwire.protocol.api_key import ApiKey
 class PushTelemetryResponse(Response):
     """Answers `PushTelemetryRequest`."""
 
-    API = ApiKey.PUSH_TELEMETRY
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.PUSH_TELEMETRY
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "unknown_tags")
 
     def __init__(
@@ -33,9 +33,9 @@ class PushTelemetryResponse(Response):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -57,12 +57,12 @@ class PushTelemetryResponse(Response):
 class PushTelemetryRequest(Request[PushTelemetryResponse]):
     """Answered by `PushTelemetryResponse`."""
 
-    API = ApiKey.PUSH_TELEMETRY
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = PushTelemetryResponse
+    API: ClassVar[ApiKey] = ApiKey.PUSH_TELEMETRY
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[PushTelemetryResponse]] = PushTelemetryResponse
     __slots__ = ("client_instance_id", "subscription_id", "terminating", "compression_type", "metrics", "unknown_tags")
 
     def __init__(
@@ -75,12 +75,12 @@ class PushTelemetryRequest(Request[PushTelemetryResponse]):
         metrics: bytes = b"",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.client_instance_id = client_instance_id
-        self.subscription_id = subscription_id
-        self.terminating = terminating
-        self.compression_type = compression_type
-        self.metrics = metrics
-        self.unknown_tags = unknown_tags
+        self.client_instance_id: bytes = client_instance_id
+        self.subscription_id: int = subscription_id
+        self.terminating: bool = terminating
+        self.compression_type: int = compression_type
+        self.metrics: bytes = metrics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.client_instance_id)

@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -34,11 +34,11 @@ class StateBatch(Struct):
         delivery_count: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_state = delivery_state
-        self.delivery_count = delivery_count
-        self.unknown_tags = unknown_tags
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.delivery_state: int = delivery_state
+        self.delivery_count: int = delivery_count
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int64(self.first_offset)
@@ -82,13 +82,13 @@ class PartitionResult(Struct):
         state_batches: list[StateBatch] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
-        self.state_epoch = state_epoch
-        self.start_offset = start_offset
-        self.state_batches = [] if state_batches is EMPTY else state_batches
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.state_epoch: int = state_epoch
+        self.start_offset: int = start_offset
+        self.state_batches: list[StateBatch] = [] if state_batches is EMPTY else state_batches
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition)
@@ -126,9 +126,9 @@ class ReadStateResult(Struct):
         partitions: list[PartitionResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionResult] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -149,8 +149,8 @@ class ReadStateResult(Struct):
 class ReadShareGroupStateResponse(Response):
     """Answers `ReadShareGroupStateRequest`."""
 
-    API = ApiKey.READ_SHARE_GROUP_STATE
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.READ_SHARE_GROUP_STATE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("results", "unknown_tags")
 
     def __init__(
@@ -159,8 +159,8 @@ class ReadShareGroupStateResponse(Response):
         results: list[ReadStateResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.results: list[ReadStateResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.results))
@@ -188,9 +188,9 @@ class PartitionData(Struct):
         leader_epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition = partition
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition)
@@ -218,9 +218,9 @@ class ReadStateData(Struct):
         partitions: list[PartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -241,12 +241,12 @@ class ReadStateData(Struct):
 class ReadShareGroupStateRequest(Request[ReadShareGroupStateResponse]):
     """Answered by `ReadShareGroupStateResponse`."""
 
-    API = ApiKey.READ_SHARE_GROUP_STATE
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = ReadShareGroupStateResponse
+    API: ClassVar[ApiKey] = ApiKey.READ_SHARE_GROUP_STATE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[ReadShareGroupStateResponse]] = ReadShareGroupStateResponse
     __slots__ = ("group_id", "topics", "unknown_tags")
 
     def __init__(
@@ -256,9 +256,9 @@ class ReadShareGroupStateRequest(Request[ReadShareGroupStateResponse]):
         topics: list[ReadStateData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[ReadStateData] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

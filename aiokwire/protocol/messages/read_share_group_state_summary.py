@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -46,14 +46,14 @@ class PartitionResult(Struct):
         delivery_complete_count: int = -1,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
-        self.state_epoch = state_epoch
-        self.leader_epoch = leader_epoch
-        self.start_offset = start_offset
-        self.delivery_complete_count = delivery_complete_count
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.state_epoch: int = state_epoch
+        self.leader_epoch: int = leader_epoch
+        self.start_offset: int = start_offset
+        self.delivery_complete_count: int = delivery_complete_count
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition)
@@ -92,9 +92,9 @@ class ReadStateSummaryResult(Struct):
         partitions: list[PartitionResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionResult] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -115,8 +115,8 @@ class ReadStateSummaryResult(Struct):
 class ReadShareGroupStateSummaryResponse(Response):
     """Answers `ReadShareGroupStateSummaryRequest`."""
 
-    API = ApiKey.READ_SHARE_GROUP_STATE_SUMMARY
-    VERSIONS = VersionRange(0, 1, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.READ_SHARE_GROUP_STATE_SUMMARY
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
     __slots__ = ("results", "unknown_tags")
 
     def __init__(
@@ -125,8 +125,8 @@ class ReadShareGroupStateSummaryResponse(Response):
         results: list[ReadStateSummaryResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.results: list[ReadStateSummaryResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.results))
@@ -154,9 +154,9 @@ class PartitionData(Struct):
         leader_epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition = partition
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition)
@@ -184,9 +184,9 @@ class ReadStateSummaryData(Struct):
         partitions: list[PartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -207,12 +207,12 @@ class ReadStateSummaryData(Struct):
 class ReadShareGroupStateSummaryRequest(Request[ReadShareGroupStateSummaryResponse]):
     """Answered by `ReadShareGroupStateSummaryResponse`."""
 
-    API = ApiKey.READ_SHARE_GROUP_STATE_SUMMARY
-    VERSIONS = VersionRange(0, 1, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = ReadShareGroupStateSummaryResponse
+    API: ClassVar[ApiKey] = ApiKey.READ_SHARE_GROUP_STATE_SUMMARY
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[ReadShareGroupStateSummaryResponse]] = ReadShareGroupStateSummaryResponse
     __slots__ = ("group_id", "topics", "unknown_tags")
 
     def __init__(
@@ -222,9 +222,9 @@ class ReadShareGroupStateSummaryRequest(Request[ReadShareGroupStateSummaryRespon
         topics: list[ReadStateSummaryData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[ReadStateSummaryData] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

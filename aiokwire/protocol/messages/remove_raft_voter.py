@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -22,8 +22,8 @@ from aiokwire.protocol.api_key import ApiKey
 class RemoveRaftVoterResponse(Response):
     """Answers `RemoveRaftVoterRequest`."""
 
-    API = ApiKey.REMOVE_RAFT_VOTER
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.REMOVE_RAFT_VOTER
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "unknown_tags")
 
     def __init__(
@@ -34,10 +34,10 @@ class RemoveRaftVoterResponse(Response):
         error_message: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -61,12 +61,12 @@ class RemoveRaftVoterResponse(Response):
 class RemoveRaftVoterRequest(Request[RemoveRaftVoterResponse]):
     """Answered by `RemoveRaftVoterResponse`."""
 
-    API = ApiKey.REMOVE_RAFT_VOTER
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller", "broker")
-    RESPONSE = RemoveRaftVoterResponse
+    API: ClassVar[ApiKey] = ApiKey.REMOVE_RAFT_VOTER
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller", "broker")
+    RESPONSE: ClassVar[type[RemoveRaftVoterResponse]] = RemoveRaftVoterResponse
     __slots__ = ("cluster_id", "voter_id", "voter_directory_id", "unknown_tags")
 
     def __init__(
@@ -77,10 +77,10 @@ class RemoveRaftVoterRequest(Request[RemoveRaftVoterResponse]):
         voter_directory_id: bytes = ZERO_UUID,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.cluster_id = cluster_id
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.unknown_tags = unknown_tags
+        self.cluster_id: str | None = cluster_id
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_string(self.cluster_id)

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -21,8 +21,8 @@ from aiokwire.protocol.api_key import ApiKey
 class RenewDelegationTokenResponse(Response):
     """Answers `RenewDelegationTokenRequest`."""
 
-    API = ApiKey.RENEW_DELEGATION_TOKEN
-    VERSIONS = VersionRange(0, 2, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.RENEW_DELEGATION_TOKEN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
     __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms", "unknown_tags")
 
     def __init__(
@@ -33,10 +33,10 @@ class RenewDelegationTokenResponse(Response):
         throttle_time_ms: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.expiry_timestamp_ms = expiry_timestamp_ms
-        self.throttle_time_ms = throttle_time_ms
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.expiry_timestamp_ms: int = expiry_timestamp_ms
+        self.throttle_time_ms: int = throttle_time_ms
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -60,12 +60,12 @@ class RenewDelegationTokenResponse(Response):
 class RenewDelegationTokenRequest(Request[RenewDelegationTokenResponse]):
     """Answered by `RenewDelegationTokenResponse`."""
 
-    API = ApiKey.RENEW_DELEGATION_TOKEN
-    VERSIONS = VersionRange(0, 2, flexible=2)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = RenewDelegationTokenResponse
+    API: ClassVar[ApiKey] = ApiKey.RENEW_DELEGATION_TOKEN
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[RenewDelegationTokenResponse]] = RenewDelegationTokenResponse
     __slots__ = ("hmac", "renew_period_ms", "unknown_tags")
 
     def __init__(
@@ -75,9 +75,9 @@ class RenewDelegationTokenRequest(Request[RenewDelegationTokenResponse]):
         renew_period_ms: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.hmac = hmac
-        self.renew_period_ms = renew_period_ms
-        self.unknown_tags = unknown_tags
+        self.hmac: bytes = hmac
+        self.renew_period_ms: int = renew_period_ms
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.bytes_(self.hmac)

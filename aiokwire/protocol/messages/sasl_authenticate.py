@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -21,8 +21,8 @@ from aiokwire.protocol.api_key import ApiKey
 class SaslAuthenticateResponse(Response):
     """Answers `SaslAuthenticateRequest`."""
 
-    API = ApiKey.SASL_AUTHENTICATE
-    VERSIONS = VersionRange(0, 2, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.SASL_AUTHENTICATE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
     __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms", "unknown_tags")
 
     def __init__(
@@ -34,11 +34,11 @@ class SaslAuthenticateResponse(Response):
         session_lifetime_ms: int = 0,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.auth_bytes = auth_bytes
-        self.session_lifetime_ms = session_lifetime_ms
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.auth_bytes: bytes = auth_bytes
+        self.session_lifetime_ms: int = session_lifetime_ms
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -65,12 +65,12 @@ class SaslAuthenticateResponse(Response):
 class SaslAuthenticateRequest(Request[SaslAuthenticateResponse]):
     """Answered by `SaslAuthenticateResponse`."""
 
-    API = ApiKey.SASL_AUTHENTICATE
-    VERSIONS = VersionRange(0, 2, flexible=2)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = SaslAuthenticateResponse
+    API: ClassVar[ApiKey] = ApiKey.SASL_AUTHENTICATE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[SaslAuthenticateResponse]] = SaslAuthenticateResponse
     __slots__ = ("auth_bytes", "unknown_tags")
 
     def __init__(
@@ -79,8 +79,8 @@ class SaslAuthenticateRequest(Request[SaslAuthenticateResponse]):
         auth_bytes: bytes = b"",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.auth_bytes = auth_bytes
-        self.unknown_tags = unknown_tags
+        self.auth_bytes: bytes = auth_bytes
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.bytes_(self.auth_bytes)

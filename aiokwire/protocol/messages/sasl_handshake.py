@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -21,8 +21,8 @@ from aiokwire.protocol.api_key import ApiKey
 class SaslHandshakeResponse(Response):
     """Answers `SaslHandshakeRequest`."""
 
-    API = ApiKey.SASL_HANDSHAKE
-    VERSIONS = VersionRange(0, 1, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.SASL_HANDSHAKE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=2)
     __slots__ = ("error_code", "mechanisms")
 
     def __init__(
@@ -31,8 +31,8 @@ class SaslHandshakeResponse(Response):
         error_code: int = 0,
         mechanisms: list[str] = EMPTY,
     ) -> None:
-        self.error_code = error_code
-        self.mechanisms = [] if mechanisms is EMPTY else mechanisms
+        self.error_code: int = error_code
+        self.mechanisms: list[str] = [] if mechanisms is EMPTY else mechanisms
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -52,12 +52,12 @@ class SaslHandshakeResponse(Response):
 class SaslHandshakeRequest(Request[SaslHandshakeResponse]):
     """Answered by `SaslHandshakeResponse`."""
 
-    API = ApiKey.SASL_HANDSHAKE
-    VERSIONS = VersionRange(0, 1, flexible=2)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = SaslHandshakeResponse
+    API: ClassVar[ApiKey] = ApiKey.SASL_HANDSHAKE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[SaslHandshakeResponse]] = SaslHandshakeResponse
     __slots__ = ("mechanism",)
 
     def __init__(
@@ -65,7 +65,7 @@ class SaslHandshakeRequest(Request[SaslHandshakeResponse]):
         *,
         mechanism: str = "",
     ) -> None:
-        self.mechanism = mechanism
+        self.mechanism: str = mechanism
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.mechanism)

@@ -33,9 +33,9 @@ class LeaderIdAndEpoch(Struct):
         leader_epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.leader_id)
@@ -65,11 +65,11 @@ class PartitionData(Struct):
         current_leader: LeaderIdAndEpoch | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch() if current_leader is None else current_leader
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -101,9 +101,9 @@ class ShareAcknowledgeTopicResponse(Struct):
         partitions: list[PartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -135,11 +135,11 @@ class NodeEndpoint(Struct):
         rack: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.node_id)
@@ -162,8 +162,8 @@ class NodeEndpoint(Struct):
 class ShareAcknowledgeResponse(Response):
     """Answers `ShareAcknowledgeRequest`."""
 
-    API = ApiKey.SHARE_ACKNOWLEDGE
-    VERSIONS = VersionRange(1, 2, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.SHARE_ACKNOWLEDGE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(1, 2, flexible=0)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
@@ -185,13 +185,13 @@ class ShareAcknowledgeResponse(Response):
         node_endpoints: list[NodeEndpoint] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acquisition_lock_timeout_ms = acquisition_lock_timeout_ms
-        self.responses = [] if responses is EMPTY else responses
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.acquisition_lock_timeout_ms: int = acquisition_lock_timeout_ms
+        self.responses: list[ShareAcknowledgeTopicResponse] = [] if responses is EMPTY else responses
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -236,10 +236,10 @@ class AcknowledgementBatch(Struct):
         acknowledge_types: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.acknowledge_types = [] if acknowledge_types is EMPTY else acknowledge_types
-        self.unknown_tags = unknown_tags
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.acknowledge_types: list[int] = [] if acknowledge_types is EMPTY else acknowledge_types
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int64(self.first_offset)
@@ -269,9 +269,11 @@ class AcknowledgePartition(Struct):
         acknowledgement_batches: list[AcknowledgementBatch] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.acknowledgement_batches = [] if acknowledgement_batches is EMPTY else acknowledgement_batches
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.acknowledgement_batches: list[AcknowledgementBatch] = (
+            [] if acknowledgement_batches is EMPTY else acknowledgement_batches
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -301,9 +303,9 @@ class AcknowledgeTopic(Struct):
         partitions: list[AcknowledgePartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AcknowledgePartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -324,12 +326,12 @@ class AcknowledgeTopic(Struct):
 class ShareAcknowledgeRequest(Request[ShareAcknowledgeResponse]):
     """Answered by `ShareAcknowledgeResponse`."""
 
-    API = ApiKey.SHARE_ACKNOWLEDGE
-    VERSIONS = VersionRange(1, 2, flexible=0)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = ShareAcknowledgeResponse
+    API: ClassVar[ApiKey] = ApiKey.SHARE_ACKNOWLEDGE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(1, 2, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[ShareAcknowledgeResponse]] = ShareAcknowledgeResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"is_renew_ack": 2}
     __slots__ = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics", "unknown_tags")
 
@@ -343,12 +345,12 @@ class ShareAcknowledgeRequest(Request[ShareAcknowledgeResponse]):
         topics: list[AcknowledgeTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.share_session_epoch = share_session_epoch
-        self.is_renew_ack = is_renew_ack
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str | None = group_id
+        self.member_id: str | None = member_id
+        self.share_session_epoch: int = share_session_epoch
+        self.is_renew_ack: bool = is_renew_ack
+        self.topics: list[AcknowledgeTopic] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_string(self.group_id)

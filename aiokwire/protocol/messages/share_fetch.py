@@ -34,9 +34,9 @@ class LeaderIdAndEpoch(Struct):
         leader_epoch: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.leader_id)
@@ -65,10 +65,10 @@ class AcquiredRecords(Struct):
         delivery_count: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_count = delivery_count
-        self.unknown_tags = unknown_tags
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.delivery_count: int = delivery_count
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int64(self.first_offset)
@@ -114,15 +114,15 @@ class PartitionData(Struct):
         acquired_records: list[AcquiredRecords] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acknowledge_error_code = acknowledge_error_code
-        self.acknowledge_error_message = acknowledge_error_message
-        self.current_leader = LeaderIdAndEpoch() if current_leader is None else current_leader
-        self.records = records
-        self.acquired_records = [] if acquired_records is EMPTY else acquired_records
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.acknowledge_error_code: int = acknowledge_error_code
+        self.acknowledge_error_message: str | None = acknowledge_error_message
+        self.current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch() if current_leader is None else current_leader
+        self.records: Buffer = records
+        self.acquired_records: list[AcquiredRecords] = [] if acquired_records is EMPTY else acquired_records
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -164,9 +164,9 @@ class ShareFetchableTopicResponse(Struct):
         partitions: list[PartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -198,11 +198,11 @@ class NodeEndpoint(Struct):
         rack: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.node_id)
@@ -225,8 +225,8 @@ class NodeEndpoint(Struct):
 class ShareFetchResponse(Response):
     """Answers `ShareFetchRequest`."""
 
-    API = ApiKey.SHARE_FETCH
-    VERSIONS = VersionRange(1, 2, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.SHARE_FETCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(1, 2, flexible=0)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
@@ -248,13 +248,13 @@ class ShareFetchResponse(Response):
         node_endpoints: list[NodeEndpoint] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acquisition_lock_timeout_ms = acquisition_lock_timeout_ms
-        self.responses = [] if responses is EMPTY else responses
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.acquisition_lock_timeout_ms: int = acquisition_lock_timeout_ms
+        self.responses: list[ShareFetchableTopicResponse] = [] if responses is EMPTY else responses
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -298,10 +298,10 @@ class AcknowledgementBatch(Struct):
         acknowledge_types: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.acknowledge_types = [] if acknowledge_types is EMPTY else acknowledge_types
-        self.unknown_tags = unknown_tags
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.acknowledge_types: list[int] = [] if acknowledge_types is EMPTY else acknowledge_types
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int64(self.first_offset)
@@ -331,9 +331,11 @@ class FetchPartition(Struct):
         acknowledgement_batches: list[AcknowledgementBatch] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.acknowledgement_batches = [] if acknowledgement_batches is EMPTY else acknowledgement_batches
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.acknowledgement_batches: list[AcknowledgementBatch] = (
+            [] if acknowledgement_batches is EMPTY else acknowledgement_batches
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -363,9 +365,9 @@ class FetchTopic(Struct):
         partitions: list[FetchPartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[FetchPartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -395,9 +397,9 @@ class ForgottenTopic(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -416,12 +418,12 @@ class ForgottenTopic(Struct):
 class ShareFetchRequest(Request[ShareFetchResponse]):
     """Answered by `ShareFetchResponse`."""
 
-    API = ApiKey.SHARE_FETCH
-    VERSIONS = VersionRange(1, 2, flexible=0)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = ShareFetchResponse
+    API: ClassVar[ApiKey] = ApiKey.SHARE_FETCH
+    VERSIONS: ClassVar[VersionRange] = VersionRange(1, 2, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[ShareFetchResponse]] = ShareFetchResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"share_acquire_mode": 2, "is_renew_ack": 2}
     __slots__ = (
         "group_id",
@@ -456,19 +458,21 @@ class ShareFetchRequest(Request[ShareFetchResponse]):
         forgotten_topics_data: list[ForgottenTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.share_session_epoch = share_session_epoch
-        self.max_wait_ms = max_wait_ms
-        self.min_bytes = min_bytes
-        self.max_bytes = max_bytes
-        self.max_records = max_records
-        self.batch_size = batch_size
-        self.share_acquire_mode = share_acquire_mode
-        self.is_renew_ack = is_renew_ack
-        self.topics = [] if topics is EMPTY else topics
-        self.forgotten_topics_data = [] if forgotten_topics_data is EMPTY else forgotten_topics_data
-        self.unknown_tags = unknown_tags
+        self.group_id: str | None = group_id
+        self.member_id: str | None = member_id
+        self.share_session_epoch: int = share_session_epoch
+        self.max_wait_ms: int = max_wait_ms
+        self.min_bytes: int = min_bytes
+        self.max_bytes: int = max_bytes
+        self.max_records: int = max_records
+        self.batch_size: int = batch_size
+        self.share_acquire_mode: int = share_acquire_mode
+        self.is_renew_ack: bool = is_renew_ack
+        self.topics: list[FetchTopic] = [] if topics is EMPTY else topics
+        self.forgotten_topics_data: list[ForgottenTopic] = (
+            [] if forgotten_topics_data is EMPTY else forgotten_topics_data
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_string(self.group_id)

@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -34,10 +34,10 @@ class TopicPartitions(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.topic_name: str = topic_name
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -66,8 +66,8 @@ class Assignment(Struct):
         topic_partitions: list[TopicPartitions] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
-        self.unknown_tags = unknown_tags
+        self.topic_partitions: list[TopicPartitions] = [] if topic_partitions is EMPTY else topic_partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.topic_partitions))
@@ -109,14 +109,14 @@ class Member(Struct):
         assignment: Assignment | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.member_id = member_id
-        self.rack_id = rack_id
-        self.member_epoch = member_epoch
-        self.client_id = client_id
-        self.client_host = client_host
-        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
-        self.assignment = Assignment() if assignment is None else assignment
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.rack_id: str | None = rack_id
+        self.member_epoch: int = member_epoch
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.subscribed_topic_names: list[str] = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
+        self.assignment: Assignment = Assignment() if assignment is None else assignment
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.member_id)
@@ -172,16 +172,16 @@ class DescribedGroup(Struct):
         authorized_operations: int = -2147483648,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.group_epoch = group_epoch
-        self.assignment_epoch = assignment_epoch
-        self.assignor_name = assignor_name
-        self.members = [] if members is EMPTY else members
-        self.authorized_operations = authorized_operations
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.group_id: str = group_id
+        self.group_state: str = group_state
+        self.group_epoch: int = group_epoch
+        self.assignment_epoch: int = assignment_epoch
+        self.assignor_name: str = assignor_name
+        self.members: list[Member] = [] if members is EMPTY else members
+        self.authorized_operations: int = authorized_operations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -216,8 +216,8 @@ class DescribedGroup(Struct):
 class ShareGroupDescribeResponse(Response):
     """Answers `ShareGroupDescribeRequest`."""
 
-    API = ApiKey.SHARE_GROUP_DESCRIBE
-    VERSIONS = VersionRange(1, 1, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.SHARE_GROUP_DESCRIBE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(1, 1, flexible=0)
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
 
     def __init__(
@@ -227,9 +227,9 @@ class ShareGroupDescribeResponse(Response):
         groups: list[DescribedGroup] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[DescribedGroup] = [] if groups is EMPTY else groups
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -254,12 +254,12 @@ class ShareGroupDescribeResponse(Response):
 class ShareGroupDescribeRequest(Request[ShareGroupDescribeResponse]):
     """Answered by `ShareGroupDescribeResponse`."""
 
-    API = ApiKey.SHARE_GROUP_DESCRIBE
-    VERSIONS = VersionRange(1, 1, flexible=0)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = ShareGroupDescribeResponse
+    API: ClassVar[ApiKey] = ApiKey.SHARE_GROUP_DESCRIBE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(1, 1, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[ShareGroupDescribeResponse]] = ShareGroupDescribeResponse
     __slots__ = ("group_ids", "include_authorized_operations", "unknown_tags")
 
     def __init__(
@@ -269,9 +269,9 @@ class ShareGroupDescribeRequest(Request[ShareGroupDescribeResponse]):
         include_authorized_operations: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_ids = [] if group_ids is EMPTY else group_ids
-        self.include_authorized_operations = include_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.group_ids: list[str] = [] if group_ids is EMPTY else group_ids
+        self.include_authorized_operations: bool = include_authorized_operations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.strings(self.group_ids)

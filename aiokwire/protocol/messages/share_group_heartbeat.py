@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -33,9 +33,9 @@ class TopicPartitions(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -62,8 +62,8 @@ class Assignment(Struct):
         topic_partitions: list[TopicPartitions] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
-        self.unknown_tags = unknown_tags
+        self.topic_partitions: list[TopicPartitions] = [] if topic_partitions is EMPTY else topic_partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.topic_partitions))
@@ -82,8 +82,8 @@ class Assignment(Struct):
 class ShareGroupHeartbeatResponse(Response):
     """Answers `ShareGroupHeartbeatRequest`."""
 
-    API = ApiKey.SHARE_GROUP_HEARTBEAT
-    VERSIONS = VersionRange(1, 1, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.SHARE_GROUP_HEARTBEAT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(1, 1, flexible=0)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
@@ -107,14 +107,14 @@ class ShareGroupHeartbeatResponse(Response):
         assignment: Assignment | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.assignment = assignment
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.member_id: str | None = member_id
+        self.member_epoch: int = member_epoch
+        self.heartbeat_interval_ms: int = heartbeat_interval_ms
+        self.assignment: Assignment | None = assignment
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -148,12 +148,12 @@ class ShareGroupHeartbeatResponse(Response):
 class ShareGroupHeartbeatRequest(Request[ShareGroupHeartbeatResponse]):
     """Answered by `ShareGroupHeartbeatResponse`."""
 
-    API = ApiKey.SHARE_GROUP_HEARTBEAT
-    VERSIONS = VersionRange(1, 1, flexible=0)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = ShareGroupHeartbeatResponse
+    API: ClassVar[ApiKey] = ApiKey.SHARE_GROUP_HEARTBEAT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(1, 1, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[ShareGroupHeartbeatResponse]] = ShareGroupHeartbeatResponse
     __slots__ = ("group_id", "member_id", "member_epoch", "rack_id", "subscribed_topic_names", "unknown_tags")
 
     def __init__(
@@ -166,12 +166,12 @@ class ShareGroupHeartbeatRequest(Request[ShareGroupHeartbeatResponse]):
         subscribed_topic_names: list[str] | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.rack_id = rack_id
-        self.subscribed_topic_names = subscribed_topic_names
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.rack_id: str | None = rack_id
+        self.subscribed_topic_names: list[str] | None = subscribed_topic_names
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

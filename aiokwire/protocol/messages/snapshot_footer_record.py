@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -18,7 +18,7 @@ from aiokwire.protocol.api import (
 class SnapshotFooterRecord(Data):
     """Data that stands inside other messages."""
 
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("version", "unknown_tags")
 
     def __init__(
@@ -27,8 +27,8 @@ class SnapshotFooterRecord(Data):
         version: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.version = version
-        self.unknown_tags = unknown_tags
+        self.version: int = version
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.version)

@@ -33,10 +33,10 @@ class StopReplicaPartitionError(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -57,8 +57,8 @@ class StopReplicaPartitionError(Struct):
 class StopReplicaResponse(Response):
     """Answers `StopReplicaRequest`."""
 
-    API = ApiKey.STOP_REPLICA
-    VERSIONS = VersionRange(0, 4, flexible=2)
+    API: ClassVar[ApiKey] = ApiKey.STOP_REPLICA
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=2)
     __slots__ = ("error_code", "partition_errors", "unknown_tags")
 
     def __init__(
@@ -68,9 +68,9 @@ class StopReplicaResponse(Response):
         partition_errors: list[StopReplicaPartitionError] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.partition_errors = [] if partition_errors is EMPTY else partition_errors
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.partition_errors: list[StopReplicaPartitionError] = [] if partition_errors is EMPTY else partition_errors
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -104,8 +104,8 @@ class StopReplicaPartitionV0(Struct):
         topic_name: str = "",
         partition_index: int = 0,
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
+        self.topic_name: str = topic_name
+        self.partition_index: int = partition_index
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -131,9 +131,9 @@ class StopReplicaTopicV1(Struct):
         partition_indexes: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -162,10 +162,10 @@ class StopReplicaPartitionState(Struct):
         delete_partition: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.leader_epoch = leader_epoch
-        self.delete_partition = delete_partition
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.leader_epoch: int = leader_epoch
+        self.delete_partition: bool = delete_partition
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -195,9 +195,9 @@ class StopReplicaTopicState(Struct):
         partition_states: list[StopReplicaPartitionState] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_states = [] if partition_states is EMPTY else partition_states
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partition_states: list[StopReplicaPartitionState] = [] if partition_states is EMPTY else partition_states
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -218,12 +218,12 @@ class StopReplicaTopicState(Struct):
 class StopReplicaRequest(Request[StopReplicaResponse]):
     """Answered by `StopReplicaResponse`."""
 
-    API = ApiKey.STOP_REPLICA
-    VERSIONS = VersionRange(0, 4, flexible=2)
-    SERVED_FROM = None
-    UNSTABLE_FROM = None
-    LISTENERS = ()
-    RESPONSE = StopReplicaResponse
+    API: ClassVar[ApiKey] = ApiKey.STOP_REPLICA
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 4, flexible=2)
+    SERVED_FROM: ClassVar[int | None] = None
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ()
+    RESPONSE: ClassVar[type[StopReplicaResponse]] = StopReplicaResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "is_kraft_controller": 4,
         "broker_epoch": 1,
@@ -260,15 +260,17 @@ class StopReplicaRequest(Request[StopReplicaResponse]):
         topic_states: list[StopReplicaTopicState] = EMPTY,  # v3+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.controller_id = controller_id
-        self.is_kraft_controller = is_kraft_controller
-        self.controller_epoch = controller_epoch
-        self.broker_epoch = broker_epoch
-        self.delete_partitions = delete_partitions
-        self.ungrouped_partitions = [] if ungrouped_partitions is EMPTY else ungrouped_partitions
-        self.topics = [] if topics is EMPTY else topics
-        self.topic_states = [] if topic_states is EMPTY else topic_states
-        self.unknown_tags = unknown_tags
+        self.controller_id: int = controller_id
+        self.is_kraft_controller: bool = is_kraft_controller
+        self.controller_epoch: int = controller_epoch
+        self.broker_epoch: int = broker_epoch
+        self.delete_partitions: bool = delete_partitions
+        self.ungrouped_partitions: list[StopReplicaPartitionV0] = (
+            [] if ungrouped_partitions is EMPTY else ungrouped_partitions
+        )
+        self.topics: list[StopReplicaTopicV1] = [] if topics is EMPTY else topics
+        self.topic_states: list[StopReplicaTopicState] = [] if topic_states is EMPTY else topic_states
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:  # noqa: C901 - flat: a line for each field
         out.int32(self.controller_id)

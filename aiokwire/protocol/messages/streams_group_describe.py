@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -32,9 +32,9 @@ class KeyValue(Struct):
         value: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.value: str = value
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.key)
@@ -64,11 +64,11 @@ class TopicInfo(Struct):
         topic_configs: list[KeyValue] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = partitions
-        self.replication_factor = replication_factor
-        self.topic_configs = [] if topic_configs is EMPTY else topic_configs
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: int = partitions
+        self.replication_factor: int = replication_factor
+        self.topic_configs: list[KeyValue] = [] if topic_configs is EMPTY else topic_configs
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -112,12 +112,14 @@ class Subtopology(Struct):
         repartition_source_topics: list[TopicInfo] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.repartition_sink_topics = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
-        self.state_changelog_topics = [] if state_changelog_topics is EMPTY else state_changelog_topics
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
-        self.unknown_tags = unknown_tags
+        self.subtopology_id: str = subtopology_id
+        self.source_topics: list[str] = [] if source_topics is EMPTY else source_topics
+        self.repartition_sink_topics: list[str] = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
+        self.state_changelog_topics: list[TopicInfo] = [] if state_changelog_topics is EMPTY else state_changelog_topics
+        self.repartition_source_topics: list[TopicInfo] = (
+            [] if repartition_source_topics is EMPTY else repartition_source_topics
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.subtopology_id)
@@ -155,9 +157,9 @@ class Topology(Struct):
         subtopologies: list[Subtopology] | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.epoch = epoch
-        self.subtopologies = subtopologies
-        self.unknown_tags = unknown_tags
+        self.epoch: int = epoch
+        self.subtopologies: list[Subtopology] | None = subtopologies
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.epoch)
@@ -187,9 +189,9 @@ class Endpoint(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.host)
@@ -218,10 +220,10 @@ class TaskOffset(Struct):
         offset: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partition = partition
-        self.offset = offset
-        self.unknown_tags = unknown_tags
+        self.subtopology_id: str = subtopology_id
+        self.partition: int = partition
+        self.offset: int = offset
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.subtopology_id)
@@ -251,9 +253,9 @@ class TaskIds(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.subtopology_id: str = subtopology_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.subtopology_id)
@@ -282,10 +284,10 @@ class Assignment(Struct):
         warmup_tasks: list[TaskIds] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.active_tasks = [] if active_tasks is EMPTY else active_tasks
-        self.standby_tasks = [] if standby_tasks is EMPTY else standby_tasks
-        self.warmup_tasks = [] if warmup_tasks is EMPTY else warmup_tasks
-        self.unknown_tags = unknown_tags
+        self.active_tasks: list[TaskIds] = [] if active_tasks is EMPTY else active_tasks
+        self.standby_tasks: list[TaskIds] = [] if standby_tasks is EMPTY else standby_tasks
+        self.warmup_tasks: list[TaskIds] = [] if warmup_tasks is EMPTY else warmup_tasks
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.active_tasks))
@@ -351,22 +353,22 @@ class Member(Struct):
         is_classic: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.topology_epoch = topology_epoch
-        self.process_id = process_id
-        self.user_endpoint = user_endpoint
-        self.client_tags = [] if client_tags is EMPTY else client_tags
-        self.task_offsets = [] if task_offsets is EMPTY else task_offsets
-        self.task_end_offsets = [] if task_end_offsets is EMPTY else task_end_offsets
-        self.assignment = Assignment() if assignment is None else assignment
-        self.target_assignment = Assignment() if target_assignment is None else target_assignment
-        self.is_classic = is_classic
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.topology_epoch: int = topology_epoch
+        self.process_id: str = process_id
+        self.user_endpoint: Endpoint | None = user_endpoint
+        self.client_tags: list[KeyValue] = [] if client_tags is EMPTY else client_tags
+        self.task_offsets: list[TaskOffset] = [] if task_offsets is EMPTY else task_offsets
+        self.task_end_offsets: list[TaskOffset] = [] if task_end_offsets is EMPTY else task_end_offsets
+        self.assignment: Assignment = Assignment() if assignment is None else assignment
+        self.target_assignment: Assignment = Assignment() if target_assignment is None else target_assignment
+        self.is_classic: bool = is_classic
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.member_id)
@@ -446,16 +448,16 @@ class DescribedGroup(Struct):
         authorized_operations: int = -2147483648,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.group_epoch = group_epoch
-        self.assignment_epoch = assignment_epoch
-        self.topology = topology
-        self.members = [] if members is EMPTY else members
-        self.authorized_operations = authorized_operations
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.group_id: str = group_id
+        self.group_state: str = group_state
+        self.group_epoch: int = group_epoch
+        self.assignment_epoch: int = assignment_epoch
+        self.topology: Topology | None = topology
+        self.members: list[Member] = [] if members is EMPTY else members
+        self.authorized_operations: int = authorized_operations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -492,8 +494,8 @@ class DescribedGroup(Struct):
 class StreamsGroupDescribeResponse(Response):
     """Answers `StreamsGroupDescribeRequest`."""
 
-    API = ApiKey.STREAMS_GROUP_DESCRIBE
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.STREAMS_GROUP_DESCRIBE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
 
     def __init__(
@@ -503,9 +505,9 @@ class StreamsGroupDescribeResponse(Response):
         groups: list[DescribedGroup] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[DescribedGroup] = [] if groups is EMPTY else groups
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -530,12 +532,12 @@ class StreamsGroupDescribeResponse(Response):
 class StreamsGroupDescribeRequest(Request[StreamsGroupDescribeResponse]):
     """Answered by `StreamsGroupDescribeResponse`."""
 
-    API = ApiKey.STREAMS_GROUP_DESCRIBE
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = StreamsGroupDescribeResponse
+    API: ClassVar[ApiKey] = ApiKey.STREAMS_GROUP_DESCRIBE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[StreamsGroupDescribeResponse]] = StreamsGroupDescribeResponse
     __slots__ = ("group_ids", "include_authorized_operations", "unknown_tags")
 
     def __init__(
@@ -545,9 +547,9 @@ class StreamsGroupDescribeRequest(Request[StreamsGroupDescribeResponse]):
         include_authorized_operations: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_ids = [] if group_ids is EMPTY else group_ids
-        self.include_authorized_operations = include_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.group_ids: list[str] = [] if group_ids is EMPTY else group_ids
+        self.include_authorized_operations: bool = include_authorized_operations
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.strings(self.group_ids)

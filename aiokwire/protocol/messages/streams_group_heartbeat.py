@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -32,9 +32,9 @@ class Status(Struct):
         status_detail: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.status_code = status_code
-        self.status_detail = status_detail
-        self.unknown_tags = unknown_tags
+        self.status_code: int = status_code
+        self.status_detail: str = status_detail
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int8(self.status_code)
@@ -62,9 +62,9 @@ class TaskIds(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.subtopology_id: str = subtopology_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.subtopology_id)
@@ -92,9 +92,9 @@ class Endpoint(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.host)
@@ -122,9 +122,9 @@ class TopicPartition(Struct):
         partitions: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic)
@@ -153,10 +153,10 @@ class EndpointToPartitions(Struct):
         standby_partitions: list[TopicPartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.user_endpoint = Endpoint() if user_endpoint is None else user_endpoint
-        self.active_partitions = [] if active_partitions is EMPTY else active_partitions
-        self.standby_partitions = [] if standby_partitions is EMPTY else standby_partitions
-        self.unknown_tags = unknown_tags
+        self.user_endpoint: Endpoint = Endpoint() if user_endpoint is None else user_endpoint
+        self.active_partitions: list[TopicPartition] = [] if active_partitions is EMPTY else active_partitions
+        self.standby_partitions: list[TopicPartition] = [] if standby_partitions is EMPTY else standby_partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         self.user_endpoint.encode(out, version)
@@ -181,8 +181,8 @@ class EndpointToPartitions(Struct):
 class StreamsGroupHeartbeatResponse(Response):
     """Answers `StreamsGroupHeartbeatRequest`."""
 
-    API = ApiKey.STREAMS_GROUP_HEARTBEAT
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.STREAMS_GROUP_HEARTBEAT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
@@ -220,21 +220,21 @@ class StreamsGroupHeartbeatResponse(Response):
         partitions_by_user_endpoint: list[EndpointToPartitions] | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.acceptable_recovery_lag = acceptable_recovery_lag
-        self.task_offset_interval_ms = task_offset_interval_ms
-        self.status = [] if status is EMPTY else status
-        self.active_tasks = active_tasks
-        self.standby_tasks = standby_tasks
-        self.warmup_tasks = warmup_tasks
-        self.endpoint_information_epoch = endpoint_information_epoch
-        self.partitions_by_user_endpoint = partitions_by_user_endpoint
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.heartbeat_interval_ms: int = heartbeat_interval_ms
+        self.acceptable_recovery_lag: int = acceptable_recovery_lag
+        self.task_offset_interval_ms: int = task_offset_interval_ms
+        self.status: list[Status] | None = [] if status is EMPTY else status
+        self.active_tasks: list[TaskIds] | None = active_tasks
+        self.standby_tasks: list[TaskIds] | None = standby_tasks
+        self.warmup_tasks: list[TaskIds] | None = warmup_tasks
+        self.endpoint_information_epoch: int = endpoint_information_epoch
+        self.partitions_by_user_endpoint: list[EndpointToPartitions] | None = partitions_by_user_endpoint
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -301,9 +301,9 @@ class KeyValue(Struct):
         value: str = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.value: str = value
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.key)
@@ -333,11 +333,11 @@ class TopicInfo(Struct):
         topic_configs: list[KeyValue] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = partitions
-        self.replication_factor = replication_factor
-        self.topic_configs = [] if topic_configs is EMPTY else topic_configs
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: int = partitions
+        self.replication_factor: int = replication_factor
+        self.topic_configs: list[KeyValue] = [] if topic_configs is EMPTY else topic_configs
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -372,10 +372,12 @@ class CopartitionGroup(Struct):
         repartition_source_topics: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
-        self.unknown_tags = unknown_tags
+        self.source_topics: list[int] = [] if source_topics is EMPTY else source_topics
+        self.source_topic_regex: list[int] = [] if source_topic_regex is EMPTY else source_topic_regex
+        self.repartition_source_topics: list[int] = (
+            [] if repartition_source_topics is EMPTY else repartition_source_topics
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16s(self.source_topics)
@@ -419,14 +421,16 @@ class Subtopology(Struct):
         copartition_groups: list[CopartitionGroup] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
-        self.state_changelog_topics = [] if state_changelog_topics is EMPTY else state_changelog_topics
-        self.repartition_sink_topics = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
-        self.copartition_groups = [] if copartition_groups is EMPTY else copartition_groups
-        self.unknown_tags = unknown_tags
+        self.subtopology_id: str = subtopology_id
+        self.source_topics: list[str] = [] if source_topics is EMPTY else source_topics
+        self.source_topic_regex: list[str] = [] if source_topic_regex is EMPTY else source_topic_regex
+        self.state_changelog_topics: list[TopicInfo] = [] if state_changelog_topics is EMPTY else state_changelog_topics
+        self.repartition_sink_topics: list[str] = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
+        self.repartition_source_topics: list[TopicInfo] = (
+            [] if repartition_source_topics is EMPTY else repartition_source_topics
+        )
+        self.copartition_groups: list[CopartitionGroup] = [] if copartition_groups is EMPTY else copartition_groups
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.subtopology_id)
@@ -470,9 +474,9 @@ class Topology(Struct):
         subtopologies: list[Subtopology] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.epoch = epoch
-        self.subtopologies = [] if subtopologies is EMPTY else subtopologies
-        self.unknown_tags = unknown_tags
+        self.epoch: int = epoch
+        self.subtopologies: list[Subtopology] = [] if subtopologies is EMPTY else subtopologies
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.epoch)
@@ -503,10 +507,10 @@ class TaskOffset(Struct):
         offset: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partition = partition
-        self.offset = offset
-        self.unknown_tags = unknown_tags
+        self.subtopology_id: str = subtopology_id
+        self.partition: int = partition
+        self.offset: int = offset
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.subtopology_id)
@@ -527,12 +531,12 @@ class TaskOffset(Struct):
 class StreamsGroupHeartbeatRequest(Request[StreamsGroupHeartbeatResponse]):
     """Answered by `StreamsGroupHeartbeatResponse`."""
 
-    API = ApiKey.STREAMS_GROUP_HEARTBEAT
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = StreamsGroupHeartbeatResponse
+    API: ClassVar[ApiKey] = ApiKey.STREAMS_GROUP_HEARTBEAT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[StreamsGroupHeartbeatResponse]] = StreamsGroupHeartbeatResponse
     __slots__ = (
         "group_id",
         "member_id",
@@ -576,24 +580,24 @@ class StreamsGroupHeartbeatRequest(Request[StreamsGroupHeartbeatResponse]):
         shutdown_application: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.endpoint_information_epoch = endpoint_information_epoch
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.topology = topology
-        self.active_tasks = active_tasks
-        self.standby_tasks = standby_tasks
-        self.warmup_tasks = warmup_tasks
-        self.process_id = process_id
-        self.user_endpoint = user_endpoint
-        self.client_tags = client_tags
-        self.task_offsets = task_offsets
-        self.task_end_offsets = task_end_offsets
-        self.shutdown_application = shutdown_application
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.endpoint_information_epoch: int = endpoint_information_epoch
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.topology: Topology | None = topology
+        self.active_tasks: list[TaskIds] | None = active_tasks
+        self.standby_tasks: list[TaskIds] | None = standby_tasks
+        self.warmup_tasks: list[TaskIds] | None = warmup_tasks
+        self.process_id: str | None = process_id
+        self.user_endpoint: Endpoint | None = user_endpoint
+        self.client_tags: list[KeyValue] | None = client_tags
+        self.task_offsets: list[TaskOffset] | None = task_offsets
+        self.task_end_offsets: list[TaskOffset] | None = task_end_offsets
+        self.shutdown_application: bool = shutdown_application
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

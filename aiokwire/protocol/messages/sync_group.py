@@ -23,8 +23,8 @@ from aiokwire.protocol.api_key import ApiKey
 class SyncGroupResponse(Response):
     """Answers `SyncGroupRequest`."""
 
-    API = ApiKey.SYNC_GROUP
-    VERSIONS = VersionRange(0, 5, flexible=4)
+    API: ClassVar[ApiKey] = ApiKey.SYNC_GROUP
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=4)
     __slots__ = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment", "unknown_tags")
 
     def __init__(
@@ -37,12 +37,12 @@ class SyncGroupResponse(Response):
         assignment: bytes = b"",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.protocol_type = protocol_type
-        self.protocol_name = protocol_name
-        self.assignment = assignment
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.protocol_type: str | None = protocol_type
+        self.protocol_name: str | None = protocol_name
+        self.assignment: bytes = assignment
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version >= 1:
@@ -85,9 +85,9 @@ class SyncGroupRequestAssignment(Struct):
         assignment: bytes = b"",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.member_id = member_id
-        self.assignment = assignment
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.assignment: bytes = assignment
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.member_id)
@@ -106,12 +106,12 @@ class SyncGroupRequestAssignment(Struct):
 class SyncGroupRequest(Request[SyncGroupResponse]):
     """Answered by `SyncGroupResponse`."""
 
-    API = ApiKey.SYNC_GROUP
-    VERSIONS = VersionRange(0, 5, flexible=4)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = SyncGroupResponse
+    API: ClassVar[ApiKey] = ApiKey.SYNC_GROUP
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=4)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[SyncGroupResponse]] = SyncGroupResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"group_instance_id": 3, "protocol_type": 5, "protocol_name": 5}
     __slots__ = (
         "group_id",
@@ -136,14 +136,14 @@ class SyncGroupRequest(Request[SyncGroupResponse]):
         assignments: list[SyncGroupRequestAssignment] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.protocol_type = protocol_type
-        self.protocol_name = protocol_name
-        self.assignments = [] if assignments is EMPTY else assignments
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.generation_id: int = generation_id
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.protocol_type: str | None = protocol_type
+        self.protocol_name: str | None = protocol_name
+        self.assignments: list[SyncGroupRequestAssignment] = [] if assignments is EMPTY else assignments
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

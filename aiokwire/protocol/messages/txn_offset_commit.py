@@ -32,9 +32,9 @@ class TxnOffsetCommitResponsePartition(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -62,9 +62,9 @@ class TxnOffsetCommitResponseTopic(Struct):
         partitions: list[TxnOffsetCommitResponsePartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[TxnOffsetCommitResponsePartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -85,8 +85,8 @@ class TxnOffsetCommitResponseTopic(Struct):
 class TxnOffsetCommitResponse(Response):
     """Answers `TxnOffsetCommitRequest`."""
 
-    API = ApiKey.TXN_OFFSET_COMMIT
-    VERSIONS = VersionRange(0, 5, flexible=3)
+    API: ClassVar[ApiKey] = ApiKey.TXN_OFFSET_COMMIT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=3)
     __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
 
     def __init__(
@@ -96,9 +96,9 @@ class TxnOffsetCommitResponse(Response):
         topics: list[TxnOffsetCommitResponseTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[TxnOffsetCommitResponseTopic] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -130,11 +130,11 @@ class TxnOffsetCommitRequestPartition(Struct):
         committed_metadata: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.committed_metadata = committed_metadata
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.committed_metadata: str | None = committed_metadata
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -167,9 +167,9 @@ class TxnOffsetCommitRequestTopic(Struct):
         partitions: list[TxnOffsetCommitRequestPartition] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[TxnOffsetCommitRequestPartition] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -190,12 +190,12 @@ class TxnOffsetCommitRequestTopic(Struct):
 class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse]):
     """Answered by `TxnOffsetCommitResponse`."""
 
-    API = ApiKey.TXN_OFFSET_COMMIT
-    VERSIONS = VersionRange(0, 5, flexible=3)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = TxnOffsetCommitResponse
+    API: ClassVar[ApiKey] = ApiKey.TXN_OFFSET_COMMIT
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 5, flexible=3)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[TxnOffsetCommitResponse]] = TxnOffsetCommitResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "generation_id": 3,
         "member_id": 3,
@@ -227,15 +227,15 @@ class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse]):
         topics: list[TxnOffsetCommitRequestTopic] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.group_id = group_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.group_id: str = group_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.generation_id: int = generation_id
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.topics: list[TxnOffsetCommitRequestTopic] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.transactional_id)

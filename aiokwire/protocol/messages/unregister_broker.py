@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -21,8 +21,8 @@ from aiokwire.protocol.api_key import ApiKey
 class UnregisterBrokerResponse(Response):
     """Answers `UnregisterBrokerRequest`."""
 
-    API = ApiKey.UNREGISTER_BROKER
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.UNREGISTER_BROKER
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "unknown_tags")
 
     def __init__(
@@ -33,10 +33,10 @@ class UnregisterBrokerResponse(Response):
         error_message: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -60,12 +60,12 @@ class UnregisterBrokerResponse(Response):
 class UnregisterBrokerRequest(Request[UnregisterBrokerResponse]):
     """Answered by `UnregisterBrokerResponse`."""
 
-    API = ApiKey.UNREGISTER_BROKER
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = UnregisterBrokerResponse
+    API: ClassVar[ApiKey] = ApiKey.UNREGISTER_BROKER
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[UnregisterBrokerResponse]] = UnregisterBrokerResponse
     __slots__ = ("broker_id", "unknown_tags")
 
     def __init__(
@@ -74,8 +74,8 @@ class UnregisterBrokerRequest(Request[UnregisterBrokerResponse]):
         broker_id: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.broker_id)

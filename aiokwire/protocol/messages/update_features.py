@@ -33,10 +33,10 @@ class UpdatableFeatureResult(Struct):
         error_message: str | None = "",
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.feature = feature
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.feature: str = feature
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.feature)
@@ -57,8 +57,8 @@ class UpdatableFeatureResult(Struct):
 class UpdateFeaturesResponse(Response):
     """Answers `UpdateFeaturesRequest`."""
 
-    API = ApiKey.UPDATE_FEATURES
-    VERSIONS = VersionRange(0, 2, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.UPDATE_FEATURES
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "error_message", "results", "unknown_tags")
 
     def __init__(
@@ -70,11 +70,11 @@ class UpdateFeaturesResponse(Response):
         results: list[UpdatableFeatureResult] = EMPTY,  # v0-1
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.results: list[UpdatableFeatureResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -116,11 +116,11 @@ class FeatureUpdateKey(Struct):
         upgrade_type: int = 1,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.feature = feature
-        self.max_version_level = max_version_level
-        self.allow_downgrade = allow_downgrade
-        self.upgrade_type = upgrade_type
-        self.unknown_tags = unknown_tags
+        self.feature: str = feature
+        self.max_version_level: int = max_version_level
+        self.allow_downgrade: bool = allow_downgrade
+        self.upgrade_type: int = upgrade_type
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.feature)
@@ -149,12 +149,12 @@ class FeatureUpdateKey(Struct):
 class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
     """Answered by `UpdateFeaturesResponse`."""
 
-    API = ApiKey.UPDATE_FEATURES
-    VERSIONS = VersionRange(0, 2, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker", "controller")
-    RESPONSE = UpdateFeaturesResponse
+    API: ClassVar[ApiKey] = ApiKey.UPDATE_FEATURES
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker", "controller")
+    RESPONSE: ClassVar[type[UpdateFeaturesResponse]] = UpdateFeaturesResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"upgrade_type": 1, "validate_only": 1}
     __slots__ = ("timeout_ms", "feature_updates", "validate_only", "unknown_tags")
 
@@ -166,10 +166,10 @@ class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
         validate_only: bool = False,  # v1+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.timeout_ms = timeout_ms
-        self.feature_updates = [] if feature_updates is EMPTY else feature_updates
-        self.validate_only = validate_only
-        self.unknown_tags = unknown_tags
+        self.timeout_ms: int = timeout_ms
+        self.feature_updates: list[FeatureUpdateKey] = [] if feature_updates is EMPTY else feature_updates
+        self.validate_only: bool = validate_only
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.timeout_ms)

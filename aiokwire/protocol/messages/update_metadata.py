@@ -24,8 +24,8 @@ from aiokwire.protocol.api_key import ApiKey
 class UpdateMetadataResponse(Response):
     """Answers `UpdateMetadataRequest`."""
 
-    API = ApiKey.UPDATE_METADATA
-    VERSIONS = VersionRange(0, 8, flexible=6)
+    API: ClassVar[ApiKey] = ApiKey.UPDATE_METADATA
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 8, flexible=6)
     __slots__ = ("error_code", "unknown_tags")
 
     def __init__(
@@ -34,8 +34,8 @@ class UpdateMetadataResponse(Response):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -82,16 +82,16 @@ class UpdateMetadataPartitionState(Struct):
         offline_replicas: list[int] = EMPTY,  # v4+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
-        self.controller_epoch = controller_epoch
-        self.leader = leader
-        self.leader_epoch = leader_epoch
-        self.isr = [] if isr is EMPTY else isr
-        self.zk_version = zk_version
-        self.replicas = [] if replicas is EMPTY else replicas
-        self.offline_replicas = [] if offline_replicas is EMPTY else offline_replicas
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partition_index: int = partition_index
+        self.controller_epoch: int = controller_epoch
+        self.leader: int = leader
+        self.leader_epoch: int = leader_epoch
+        self.isr: list[int] = [] if isr is EMPTY else isr
+        self.zk_version: int = zk_version
+        self.replicas: list[int] = [] if replicas is EMPTY else replicas
+        self.offline_replicas: list[int] = [] if offline_replicas is EMPTY else offline_replicas
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         if version <= 4:
@@ -136,10 +136,12 @@ class UpdateMetadataTopicState(Struct):
         partition_states: list[UpdateMetadataPartitionState] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partition_states = [] if partition_states is EMPTY else partition_states
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.partition_states: list[UpdateMetadataPartitionState] = (
+            [] if partition_states is EMPTY else partition_states
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -174,11 +176,11 @@ class UpdateMetadataEndpoint(Struct):
         security_protocol: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.port = port
-        self.host = host
-        self.listener = listener
-        self.security_protocol = security_protocol
-        self.unknown_tags = unknown_tags
+        self.port: int = port
+        self.host: str = host
+        self.listener: str = listener
+        self.security_protocol: int = security_protocol
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.port)
@@ -214,12 +216,12 @@ class UpdateMetadataBroker(Struct):
         rack: str | None = "",  # v2+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.id = id
-        self.v0_host = v0_host
-        self.v0_port = v0_port
-        self.endpoints = [] if endpoints is EMPTY else endpoints
-        self.rack = rack
-        self.unknown_tags = unknown_tags
+        self.id: int = id
+        self.v0_host: str = v0_host
+        self.v0_port: int = v0_port
+        self.endpoints: list[UpdateMetadataEndpoint] = [] if endpoints is EMPTY else endpoints
+        self.rack: str | None = rack
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.id)
@@ -253,12 +255,12 @@ class UpdateMetadataBroker(Struct):
 class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
     """Answered by `UpdateMetadataResponse`."""
 
-    API = ApiKey.UPDATE_METADATA
-    VERSIONS = VersionRange(0, 8, flexible=6)
-    SERVED_FROM = None
-    UNSTABLE_FROM = None
-    LISTENERS = ()
-    RESPONSE = UpdateMetadataResponse
+    API: ClassVar[ApiKey] = ApiKey.UPDATE_METADATA
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 8, flexible=6)
+    SERVED_FROM: ClassVar[int | None] = None
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ()
+    RESPONSE: ClassVar[type[UpdateMetadataResponse]] = UpdateMetadataResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "is_kraft_controller": 8,
         "type": 8,
@@ -299,15 +301,17 @@ class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
         type: int = 0,  # v8+, tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.controller_id = controller_id
-        self.is_kraft_controller = is_kraft_controller
-        self.controller_epoch = controller_epoch
-        self.broker_epoch = broker_epoch
-        self.ungrouped_partition_states = [] if ungrouped_partition_states is EMPTY else ungrouped_partition_states
-        self.topic_states = [] if topic_states is EMPTY else topic_states
-        self.live_brokers = [] if live_brokers is EMPTY else live_brokers
-        self.type = type
-        self.unknown_tags = unknown_tags
+        self.controller_id: int = controller_id
+        self.is_kraft_controller: bool = is_kraft_controller
+        self.controller_epoch: int = controller_epoch
+        self.broker_epoch: int = broker_epoch
+        self.ungrouped_partition_states: list[UpdateMetadataPartitionState] = (
+            [] if ungrouped_partition_states is EMPTY else ungrouped_partition_states
+        )
+        self.topic_states: list[UpdateMetadataTopicState] = [] if topic_states is EMPTY else topic_states
+        self.live_brokers: list[UpdateMetadataBroker] = [] if live_brokers is EMPTY else live_brokers
+        self.type: int = type
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.controller_id)

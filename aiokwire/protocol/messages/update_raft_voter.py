@@ -6,7 +6,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -35,11 +35,11 @@ class CurrentLeader(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.leader_id)
@@ -62,8 +62,8 @@ class CurrentLeader(Struct):
 class UpdateRaftVoterResponse(Response):
     """Answers `UpdateRaftVoterRequest`."""
 
-    API = ApiKey.UPDATE_RAFT_VOTER
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.UPDATE_RAFT_VOTER
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("throttle_time_ms", "error_code", "current_leader", "unknown_tags")
 
     def __init__(
@@ -74,10 +74,10 @@ class UpdateRaftVoterResponse(Response):
         current_leader: CurrentLeader | None = None,  # tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.current_leader = current_leader
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.current_leader: CurrentLeader | None = current_leader
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.throttle_time_ms)
@@ -122,10 +122,10 @@ class Listener(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -155,9 +155,9 @@ class KRaftVersionFeature(Struct):
         max_supported_version: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
-        self.unknown_tags = unknown_tags
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.min_supported_version)
@@ -176,12 +176,12 @@ class KRaftVersionFeature(Struct):
 class UpdateRaftVoterRequest(Request[UpdateRaftVoterResponse]):
     """Answered by `UpdateRaftVoterResponse`."""
 
-    API = ApiKey.UPDATE_RAFT_VOTER
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = UpdateRaftVoterResponse
+    API: ClassVar[ApiKey] = ApiKey.UPDATE_RAFT_VOTER
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[UpdateRaftVoterResponse]] = UpdateRaftVoterResponse
     __slots__ = (
         "cluster_id",
         "current_leader_epoch",
@@ -203,13 +203,15 @@ class UpdateRaftVoterRequest(Request[UpdateRaftVoterResponse]):
         kraft_version_feature: KRaftVersionFeature | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.cluster_id = cluster_id
-        self.current_leader_epoch = current_leader_epoch
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.kraft_version_feature = KRaftVersionFeature() if kraft_version_feature is None else kraft_version_feature
-        self.unknown_tags = unknown_tags
+        self.cluster_id: str | None = cluster_id
+        self.current_leader_epoch: int = current_leader_epoch
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.listeners: list[Listener] = [] if listeners is EMPTY else listeners
+        self.kraft_version_feature: KRaftVersionFeature = (
+            KRaftVersionFeature() if kraft_version_feature is None else kraft_version_feature
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_string(self.cluster_id)

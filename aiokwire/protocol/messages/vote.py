@@ -36,12 +36,12 @@ class VoteResponsePartitionData(Struct):
         vote_granted: bool = False,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.vote_granted = vote_granted
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.vote_granted: bool = vote_granted
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -75,9 +75,9 @@ class VoteResponseTopicData(Struct):
         partitions: list[VoteResponsePartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[VoteResponsePartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -108,10 +108,10 @@ class NodeEndpoint(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.node_id)
@@ -132,8 +132,8 @@ class NodeEndpoint(Struct):
 class VoteResponse(Response):
     """Answers `VoteRequest`."""
 
-    API = ApiKey.VOTE
-    VERSIONS = VersionRange(0, 2, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.VOTE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
     __slots__ = ("error_code", "topics", "node_endpoints", "unknown_tags")
 
     def __init__(
@@ -144,10 +144,10 @@ class VoteResponse(Response):
         node_endpoints: list[NodeEndpoint] = EMPTY,  # v1+, tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.topics: list[VoteResponseTopicData] = [] if topics is EMPTY else topics
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.error_code)
@@ -213,15 +213,15 @@ class VoteRequestPartitionData(Struct):
         pre_vote: bool = False,  # v2+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.replica_epoch = replica_epoch
-        self.replica_id = replica_id
-        self.replica_directory_id = replica_directory_id
-        self.voter_directory_id = voter_directory_id
-        self.last_offset_epoch = last_offset_epoch
-        self.last_offset = last_offset
-        self.pre_vote = pre_vote
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.replica_epoch: int = replica_epoch
+        self.replica_id: int = replica_id
+        self.replica_directory_id: bytes = replica_directory_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.last_offset_epoch: int = last_offset_epoch
+        self.last_offset: int = last_offset
+        self.pre_vote: bool = pre_vote
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -269,9 +269,9 @@ class VoteRequestTopicData(Struct):
         partitions: list[VoteRequestPartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[VoteRequestPartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.topic_name)
@@ -292,12 +292,12 @@ class VoteRequestTopicData(Struct):
 class VoteRequest(Request[VoteResponse]):
     """Answered by `VoteResponse`."""
 
-    API = ApiKey.VOTE
-    VERSIONS = VersionRange(0, 2, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("controller",)
-    RESPONSE = VoteResponse
+    API: ClassVar[ApiKey] = ApiKey.VOTE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("controller",)
+    RESPONSE: ClassVar[type[VoteResponse]] = VoteResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
         "voter_id": 1,
         "replica_directory_id": 1,
@@ -314,10 +314,10 @@ class VoteRequest(Request[VoteResponse]):
         topics: list[VoteRequestTopicData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.cluster_id = cluster_id
-        self.voter_id = voter_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.cluster_id: str | None = cluster_id
+        self.voter_id: int = voter_id
+        self.topics: list[VoteRequestTopicData] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.nullable_string(self.cluster_id)

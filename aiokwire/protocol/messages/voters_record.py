@@ -5,7 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -31,10 +31,10 @@ class Endpoint(Struct):
         port: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -64,9 +64,9 @@ class KRaftVersionFeature(Struct):
         max_supported_version: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
-        self.unknown_tags = unknown_tags
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.min_supported_version)
@@ -96,11 +96,13 @@ class Voter(Struct):
         kraft_version_feature: KRaftVersionFeature | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.endpoints = [] if endpoints is EMPTY else endpoints
-        self.kraft_version_feature = KRaftVersionFeature() if kraft_version_feature is None else kraft_version_feature
-        self.unknown_tags = unknown_tags
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.endpoints: list[Endpoint] = [] if endpoints is EMPTY else endpoints
+        self.kraft_version_feature: KRaftVersionFeature = (
+            KRaftVersionFeature() if kraft_version_feature is None else kraft_version_feature
+        )
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.voter_id)
@@ -125,7 +127,7 @@ class Voter(Struct):
 class VotersRecord(Data):
     """Data that stands inside other messages."""
 
-    VERSIONS = VersionRange(0, 0, flexible=0)
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 0, flexible=0)
     __slots__ = ("version", "voters", "unknown_tags")
 
     def __init__(
@@ -135,9 +137,9 @@ class VotersRecord(Data):
         voters: list[Voter] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.version = version
-        self.voters = [] if voters is EMPTY else voters
-        self.unknown_tags = unknown_tags
+        self.version: int = version
+        self.voters: list[Voter] = [] if voters is EMPTY else voters
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int16(self.version)

@@ -34,10 +34,10 @@ class PartitionResult(Struct):
         error_message: str | None = None,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition)
@@ -67,9 +67,9 @@ class WriteStateResult(Struct):
         partitions: list[PartitionResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionResult] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -90,8 +90,8 @@ class WriteStateResult(Struct):
 class WriteShareGroupStateResponse(Response):
     """Answers `WriteShareGroupStateRequest`."""
 
-    API = ApiKey.WRITE_SHARE_GROUP_STATE
-    VERSIONS = VersionRange(0, 1, flexible=0)
+    API: ClassVar[ApiKey] = ApiKey.WRITE_SHARE_GROUP_STATE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
     __slots__ = ("results", "unknown_tags")
 
     def __init__(
@@ -100,8 +100,8 @@ class WriteShareGroupStateResponse(Response):
         results: list[WriteStateResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.results = [] if results is EMPTY else results
-        self.unknown_tags = unknown_tags
+        self.results: list[WriteStateResult] = [] if results is EMPTY else results
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.results))
@@ -131,11 +131,11 @@ class StateBatch(Struct):
         delivery_count: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_state = delivery_state
-        self.delivery_count = delivery_count
-        self.unknown_tags = unknown_tags
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.delivery_state: int = delivery_state
+        self.delivery_count: int = delivery_count
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int64(self.first_offset)
@@ -179,13 +179,13 @@ class PartitionData(Struct):
         state_batches: list[StateBatch] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition = partition
-        self.state_epoch = state_epoch
-        self.leader_epoch = leader_epoch
-        self.start_offset = start_offset
-        self.delivery_complete_count = delivery_complete_count
-        self.state_batches = [] if state_batches is EMPTY else state_batches
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.state_epoch: int = state_epoch
+        self.leader_epoch: int = leader_epoch
+        self.start_offset: int = start_offset
+        self.delivery_complete_count: int = delivery_complete_count
+        self.state_batches: list[StateBatch] = [] if state_batches is EMPTY else state_batches
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition)
@@ -224,9 +224,9 @@ class WriteStateData(Struct):
         partitions: list[PartitionData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionData] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.uuid(self.topic_id)
@@ -247,12 +247,12 @@ class WriteStateData(Struct):
 class WriteShareGroupStateRequest(Request[WriteShareGroupStateResponse]):
     """Answered by `WriteShareGroupStateResponse`."""
 
-    API = ApiKey.WRITE_SHARE_GROUP_STATE
-    VERSIONS = VersionRange(0, 1, flexible=0)
-    SERVED_FROM = 0
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = WriteShareGroupStateResponse
+    API: ClassVar[ApiKey] = ApiKey.WRITE_SHARE_GROUP_STATE
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 1, flexible=0)
+    SERVED_FROM: ClassVar[int | None] = 0
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[WriteShareGroupStateResponse]] = WriteShareGroupStateResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"delivery_complete_count": 1}
     __slots__ = ("group_id", "topics", "unknown_tags")
 
@@ -263,9 +263,9 @@ class WriteShareGroupStateRequest(Request[WriteShareGroupStateResponse]):
         topics: list[WriteStateData] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[WriteStateData] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.group_id)

@@ -32,9 +32,9 @@ class WritableTxnMarkerPartitionResult(Struct):
         error_code: int = 0,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.partition_index)
@@ -62,9 +62,9 @@ class WritableTxnMarkerTopicResult(Struct):
         partitions: list[WritableTxnMarkerPartitionResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[WritableTxnMarkerPartitionResult] = [] if partitions is EMPTY else partitions
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -94,9 +94,9 @@ class WritableTxnMarkerResult(Struct):
         topics: list[WritableTxnMarkerTopicResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.producer_id = producer_id
-        self.topics = [] if topics is EMPTY else topics
-        self.unknown_tags = unknown_tags
+        self.producer_id: int = producer_id
+        self.topics: list[WritableTxnMarkerTopicResult] = [] if topics is EMPTY else topics
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int64(self.producer_id)
@@ -117,8 +117,8 @@ class WritableTxnMarkerResult(Struct):
 class WriteTxnMarkersResponse(Response):
     """Answers `WriteTxnMarkersRequest`."""
 
-    API = ApiKey.WRITE_TXN_MARKERS
-    VERSIONS = VersionRange(0, 2, flexible=1)
+    API: ClassVar[ApiKey] = ApiKey.WRITE_TXN_MARKERS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=1)
     __slots__ = ("markers", "unknown_tags")
 
     def __init__(
@@ -127,8 +127,8 @@ class WriteTxnMarkersResponse(Response):
         markers: list[WritableTxnMarkerResult] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.markers = [] if markers is EMPTY else markers
-        self.unknown_tags = unknown_tags
+        self.markers: list[WritableTxnMarkerResult] = [] if markers is EMPTY else markers
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.markers))
@@ -156,9 +156,9 @@ class WritableTxnMarkerTopic(Struct):
         partition_indexes: list[int] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.string(self.name)
@@ -198,13 +198,13 @@ class WritableTxnMarker(Struct):
         transaction_version: int = 0,  # v2+
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.transaction_result = transaction_result
-        self.topics = [] if topics is EMPTY else topics
-        self.coordinator_epoch = coordinator_epoch
-        self.transaction_version = transaction_version
-        self.unknown_tags = unknown_tags
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.transaction_result: bool = transaction_result
+        self.topics: list[WritableTxnMarkerTopic] = [] if topics is EMPTY else topics
+        self.coordinator_epoch: int = coordinator_epoch
+        self.transaction_version: int = transaction_version
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int64(self.producer_id)
@@ -234,12 +234,12 @@ class WritableTxnMarker(Struct):
 class WriteTxnMarkersRequest(Request[WriteTxnMarkersResponse]):
     """Answered by `WriteTxnMarkersResponse`."""
 
-    API = ApiKey.WRITE_TXN_MARKERS
-    VERSIONS = VersionRange(0, 2, flexible=1)
-    SERVED_FROM = 1
-    UNSTABLE_FROM = None
-    LISTENERS = ("broker",)
-    RESPONSE = WriteTxnMarkersResponse
+    API: ClassVar[ApiKey] = ApiKey.WRITE_TXN_MARKERS
+    VERSIONS: ClassVar[VersionRange] = VersionRange(0, 2, flexible=1)
+    SERVED_FROM: ClassVar[int | None] = 1
+    UNSTABLE_FROM: ClassVar[int | None] = None
+    LISTENERS: ClassVar[tuple[str, ...]] = ("broker",)
+    RESPONSE: ClassVar[type[WriteTxnMarkersResponse]] = WriteTxnMarkersResponse
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"transaction_version": 2}
     __slots__ = ("markers", "unknown_tags")
 
@@ -249,8 +249,8 @@ class WriteTxnMarkersRequest(Request[WriteTxnMarkersResponse]):
         markers: list[WritableTxnMarker] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:
-        self.markers = [] if markers is EMPTY else markers
-        self.unknown_tags = unknown_tags
+        self.markers: list[WritableTxnMarker] = [] if markers is EMPTY else markers
+        self.unknown_tags: UnknownTags = unknown_tags
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.array_length(len(self.markers))
