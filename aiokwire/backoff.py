@@ -28,7 +28,7 @@ class Backoff:
         self._factor = factor
         self._jitter = jitter
         self._rng = rng
-        self.attempts = 0  # delays since the last reset
+        self.attempts: int = 0  # delays since the last reset
         self._has_warned = False  # since the last reset
 
     def next(self) -> float:
@@ -62,8 +62,8 @@ class Deadline:
     def __init__(self, timeout: float | None, what: str) -> None:
         """`timeout`: seconds (None: without a limit); `what` names the operation in the error."""
         self._started = loop_time()
-        self.at = math.inf if timeout is None else self._started + timeout
-        self.what = what
+        self.at: float = math.inf if timeout is None else self._started + timeout
+        self.what: str = what
 
     @property
     def remaining(self) -> float:

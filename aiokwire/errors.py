@@ -258,7 +258,7 @@ class CommitFailed(KafkaError):
 
     def __init__(self, message: str, *, partitions: Collection[tuple[str, int]] = ()) -> None:
         super().__init__(message)
-        self.partitions = frozenset(partitions)
+        self.partitions: frozenset[tuple[str, int]] = frozenset(partitions)
 
 
 # --- the embedded broker ----------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ class EventStream(Generic[E]):
 
     def __init__(self, *, limit: int, without: tuple[type, ...] = ()) -> None:
         """`without`: the types of events to leave out."""
-        self.dropped = 0
+        self.dropped: int = 0
         self._without = without
         self._kept: deque[E] = deque(maxlen=limit)
         self._arrived = anyio.Event()
@@ -73,7 +73,7 @@ class Events(Generic[E]):
     """The event streams of one client."""
 
     def __init__(self) -> None:
-        self.wanted = False  # whether there is a stream: read for every request
+        self.wanted: bool = False  # whether there is a stream: read for every request
         self._streams: list[weakref.ref[EventStream[E]]] = []
         self._closed = False
 

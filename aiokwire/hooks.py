@@ -19,7 +19,7 @@ from aiokwire.types import Headers, OffsetAndMetadata, RecordMetadata, TopicPart
 P = ParamSpec("P")
 R = TypeVar("R")
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class Accepted(Protocol):

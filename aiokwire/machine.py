@@ -15,7 +15,7 @@ from aiokwire.errors import KafkaError
 StateT = TypeVar("StateT", bound=enum.Enum)
 EventT = TypeVar("EventT", bound=enum.Enum)
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class InvalidTransition(KafkaError):
@@ -36,9 +36,9 @@ class Machine(Generic[StateT, EventT]):
         on_move: Callable[[StateT], None] | None = None,
     ) -> None:
         """`on_move` is called with the state after each event, even if it is the same."""
-        self.name = name
+        self.name: str = name
         self._on_move = on_move
-        self.state = initial
+        self.state: StateT = initial
         self._table = table
 
     def can(self, event: EventT) -> bool:

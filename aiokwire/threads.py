@@ -25,7 +25,7 @@ import anyio.to_thread
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 # The bound per event loop: no more than a small machine's cores can run, so that compression never starves the loop.
 MAX_THREADS = 4

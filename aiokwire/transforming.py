@@ -24,7 +24,7 @@ from aiokwire.errors import (
     TransactionFailed,
     UnsupportedVersion,
 )
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.producer import Producer, Transaction
 
 K = TypeVar("K")
@@ -33,7 +33,7 @@ Handler = Callable[[list[ConsumerRecord[K, V]], Transaction], Awaitable[object]]
 
 __all__ = ["Handler", "is_worth_repeating", "transform"]
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # Errors that a repetition would meet again.
 _LASTING = (RecordRejected, AuthorizationError, UnsupportedVersion)

@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 THRESHOLD: Final = 1.0  # seconds; shorter blocks are not reported
 MAX_FRAMES: Final = 40

@@ -237,7 +237,7 @@ class AllOffsets:
     """OffsetFetch for all committed offsets of a group; brokers since 0.10.2."""
 
     def __init__(self, group_id: str, *, stable: bool) -> None:
-        self.request = offset_fetch.OffsetFetchRequest()
+        self.request: offset_fetch.OffsetFetchRequest = offset_fetch.OffsetFetchRequest()
         self._group_id = group_id
         self._stable = stable
 

@@ -20,8 +20,8 @@ class Results(Mapping[K, T], Generic[K, T]):
     __slots__ = ("errors", "succeeded")
 
     def __init__(self, succeeded: dict[K, T], errors: dict[K, BrokerError]) -> None:
-        self.succeeded = succeeded
-        self.errors = errors
+        self.succeeded: dict[K, T] = succeeded
+        self.errors: dict[K, BrokerError] = errors
 
     def __getitem__(self, key: K) -> T:
         error = self.errors.get(key)

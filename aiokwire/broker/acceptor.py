@@ -25,7 +25,7 @@ from aiokwire.net import TlsTransport
 if TYPE_CHECKING:
     from aiokwire.security import ServerTls
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS: Final = 10.0
 MOST_HANDSHAKES: Final = 256  # concurrent; one more aborts the oldest

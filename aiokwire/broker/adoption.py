@@ -17,7 +17,7 @@ from aiokwire.broker.config_table import SYNONYMS
 from aiokwire.broker.configs import broker_keys, topic_keys
 from aiokwire.errors import ConfigurationError
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", METADATA_TOPIC})
 HELD = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}

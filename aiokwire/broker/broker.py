@@ -37,7 +37,7 @@ from aiokwire.records import Record, read_batches, select_visible
 from aiokwire.security import Secret
 from aiokwire.threads import run_in_thread
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 READ_AT_ONCE = 1 << 20  # bytes
 WAIT_INTERVAL: Final = 0.005  # seconds between two checks of a topic that a test waits for

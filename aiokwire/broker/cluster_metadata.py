@@ -46,7 +46,7 @@ class ClusterMetadata:
     def __init__(self) -> None:
         self.topics: dict[str, KafkaTopic] = {}
         self.broker_configs: dict[str, dict[str, str]] = {}  # by node id, "" for all brokers
-        self.next_producer_id = 0
+        self.next_producer_id: int = 0
         self._names: dict[bytes, str] = {}
         self._open: list[bytes] | None = None  # records of a metadata transaction (KIP-866) that has not ended
 

@@ -218,7 +218,7 @@ class BrokerConfigs:
     """The broker's configs in force: those of its start, and those changed since."""
 
     def __init__(self, static: Mapping[str, str], *, node_id: int) -> None:
-        self.static = dict(static)
+        self.static: dict[str, str] = dict(static)
         self.node_id = node_id
         # Broker name ("" for all brokers) -> config -> value; kept by the topic registry's file.
         self.dynamic: dict[str, dict[str, str]] = {}

@@ -45,7 +45,7 @@ from aiokwire.protocol import ApiKey, Buffer, Response, encode_response
 if TYPE_CHECKING:
     from aiokwire.broker.server import Server
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 HEADER = 8  # bytes of the shortest request: API, version, correlation id
 JOIN_BELOW = 1 << 16  # bytes; copying fewer is faster than a scatter write
@@ -79,7 +79,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._queue: deque[bytearray] = deque()  # whole requests, not handled yet
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self.host = self.peer = "?"
+        self.host: str = "?"
+        self.peer: str = "?"
         self._pumping = False  # within `_pump`: a frame that arrives now waits in the queue
         self._in_line = False  # waiting for its next turn
         self._turn = -1  # the number of the turn (`Turns`) in which the read event last handled requests
@@ -94,7 +95,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._scope: anyio.CancelScope | None = None  # around a long poll: cancelled when the client disconnects
         self._wake = anyio.Event()
         self._clock = clock_of(self._loop)
-        self.last_used = self._opened = self._clock()
+        self._opened = self._clock()
+        self.last_used: float = self._opened
         self._frame_size = 0  # bytes of the large request that is being read
         self._held = 0  # bytes of memory taken for large requests
         self._starved = False  # the large request waits for memory

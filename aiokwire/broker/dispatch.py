@@ -174,14 +174,14 @@ class Call:
         client_id: str | None = None,
         origin: Origin = _UNKNOWN,
     ) -> None:
-        self.state = state
-        self.api = api
-        self.version = version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.origin = origin
-        self.node = origin.node or state.nodes.first  # that received the request
-        self.principal = origin.principal
+        self.state: BrokerState = state
+        self.api: int = api
+        self.version: int = version
+        self.correlation_id: int = correlation_id
+        self.client_id: str | None = client_id
+        self.origin: Origin = origin
+        self.node: Node = origin.node or state.nodes.first  # that received the request
+        self.principal: Principal = origin.principal
         self.faults: PartitionErrors | None = None  # set by a test's rules
 
     @property

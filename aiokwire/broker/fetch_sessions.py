@@ -30,19 +30,19 @@ class FetchRow:
     __slots__ = ("index", "leader_epoch", "last_fetched_epoch", "max_bytes", "offset", "sent", "topic", "topic_id")
 
     def __init__(self, topic: str, topic_id: bytes, wanted: fetch.FetchPartition) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.index = wanted.partition
+        self.topic: str = topic
+        self.topic_id: bytes = topic_id
+        self.index: int = wanted.partition
         # High watermark and log start offset as last sent; None: the next response names the partition in any case.
         self.sent: tuple[int, int] | None = None
         self.update(wanted)
 
     def update(self, wanted: fetch.FetchPartition) -> None:
         """Set the offsets and limits of a request."""
-        self.offset = wanted.fetch_offset
-        self.leader_epoch = wanted.current_leader_epoch
-        self.last_fetched_epoch = wanted.last_fetched_epoch
-        self.max_bytes = wanted.partition_max_bytes
+        self.offset: int = wanted.fetch_offset
+        self.leader_epoch: int = wanted.current_leader_epoch
+        self.last_fetched_epoch: int = wanted.last_fetched_epoch
+        self.max_bytes: int = wanted.partition_max_bytes
 
     @property
     def key(self) -> Key:
@@ -60,11 +60,11 @@ class FetchSession:
     __slots__ = ("by_id", "epoch", "last_used", "rows", "session_id")
 
     def __init__(self, session_id: int, rows: Iterable[FetchRow], *, by_id: bool, now: float) -> None:
-        self.session_id = session_id
-        self.epoch = 1  # of the next request
-        self.by_id = by_id  # topics are named by id (version 13 and up), not by name
-        self.rows = {row.key: row for row in rows}
-        self.last_used = now
+        self.session_id: int = session_id
+        self.epoch: int = 1  # of the next request
+        self.by_id: bool = by_id  # topics are named by id (version 13 and up), not by name
+        self.rows: dict[Key, FetchRow] = {row.key: row for row in rows}
+        self.last_used: float = now
 
     def update(self, request: fetch.FetchRequest, now: float) -> None:
         """Apply an incremental request."""

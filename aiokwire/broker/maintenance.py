@@ -17,7 +17,7 @@ from aiokwire.broker.state import BrokerState, run_work
 from aiokwire.clock import background_pause, loop_time, wall_ms
 from aiokwire.errors import StorageError
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 BEAT = 1.0  # seconds
 SLICE = 0.005  # seconds of work in one turn of the loop

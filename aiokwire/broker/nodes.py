@@ -61,11 +61,11 @@ class Node:
     __slots__ = ("endpoints", "id", "running", "sessions")
 
     def __init__(self, node_id: int, sessions: FetchSessions) -> None:
-        self.id = node_id
+        self.id: int = node_id
         # By listener, set once it listens; clients get the address that they connected to instead of a wildcard host.
         self.endpoints: dict[str, Endpoint] = {}
-        self.running = True
-        self.sessions = sessions
+        self.running: bool = True
+        self.sessions: FetchSessions = sessions
 
     @property
     def endpoint(self) -> Endpoint:
@@ -92,8 +92,8 @@ class Nodes:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = {node.id: node for node in nodes}
-        self.ids = tuple(self._nodes)
-        self.first = nodes[0]
+        self.ids: tuple[int, ...] = tuple(self._nodes)
+        self.first: Node = nodes[0]
         self._pinned: dict[str, int] = {}  # coordinators that were moved, by key
         self._frozen: _Metadata | None = None
 

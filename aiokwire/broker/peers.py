@@ -18,7 +18,7 @@ from typing import Protocol
 from aiokwire._text import printable
 from aiokwire.broker.configs import BrokerConfigs
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 PER_WINDOW = 5  # lines for one address
 WINDOW = 60.0  # seconds
@@ -140,7 +140,7 @@ class RequestMemory:
     def __init__(self, limit: int) -> None:
         """`limit` in bytes; 0 or less: none."""
         self._limit = limit
-        self.size = 0  # bytes
+        self.size: int = 0  # bytes
         self._waiting: dict[LargeRequest, int] = {}  # bytes of each request, the first one first
 
     @property

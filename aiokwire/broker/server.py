@@ -28,7 +28,7 @@ from aiokwire.clock import loop_time
 from aiokwire.errors import ConfigurationError, ConnectionFailed
 from aiokwire.threads import run_in_thread
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _LOOPBACK = ("127.0.0.1", "::1")
 _NO_IPV6 = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT})

@@ -23,7 +23,7 @@ from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.peers import LastingErrors, PeerLog, RequestMemory, UnreadAnswers
 from aiokwire.broker.producer_ids import ProducerIds
-from aiokwire.broker.security import ClientQuotas, DelegationTokens, SecurityStore, new_authorizer
+from aiokwire.broker.security import Authorizer, ClientQuotas, DelegationTokens, SecurityStore, new_authorizer
 from aiokwire.broker.security.users import Users
 from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.broker.topics import Partition, Topic
@@ -38,7 +38,7 @@ from aiokwire.threads import run_in_thread
 if TYPE_CHECKING:
     from aiokwire.broker.faults import Interceptor
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 async def run_work(work: Work | None) -> None:
@@ -66,8 +66,8 @@ class BrokerState:
         self.storage = storage
         self.configs = configs
         self.rng = rng
-        self.node_id = configs.node_id
-        self.logs = LogManager(
+        self.node_id: int = configs.node_id
+        self.logs: LogManager = LogManager(
             storage,
             config=LogConfig(),
             node_id=configs.node_id,
@@ -76,16 +76,18 @@ class BrokerState:
             rng=rng,
         )
         slots = configs.integer("max.incremental.fetch.session.cache.slots")
-        self.nodes = Nodes([Node(one, FetchSessions(slots, rng)) for one in node_ids or (configs.node_id,)])
-        self.plays_several = len(self.nodes) > 1
-        self.topics = TopicRegistry(storage, self.logs, configs, rng, place=self.nodes.place)
-        self.producer_ids = ProducerIds(storage)
-        self.offsets = OffsetStore(self.topics, configs)
-        self.lasting_errors = LastingErrors()
-        self.groups = GroupCoordinator(self.topics, configs, rng, self.offsets, self.lasting_errors)
-        self.transactions = TransactionCoordinator(self.topics, configs, self.producer_ids, self.offsets.on_marker)
-        self.security = SecurityStore(storage)
-        self.quotas = ClientQuotas(
+        self.nodes: Nodes = Nodes([Node(one, FetchSessions(slots, rng)) for one in node_ids or (configs.node_id,)])
+        self.plays_several: bool = len(self.nodes) > 1
+        self.topics: TopicRegistry = TopicRegistry(storage, self.logs, configs, rng, place=self.nodes.place)
+        self.producer_ids: ProducerIds = ProducerIds(storage)
+        self.offsets: OffsetStore = OffsetStore(self.topics, configs)
+        self.lasting_errors: LastingErrors = LastingErrors()
+        self.groups: GroupCoordinator = GroupCoordinator(self.topics, configs, rng, self.offsets, self.lasting_errors)
+        self.transactions: TransactionCoordinator = TransactionCoordinator(
+            self.topics, configs, self.producer_ids, self.offsets.on_marker
+        )
+        self.security: SecurityStore = SecurityStore(storage)
+        self.quotas: ClientQuotas = ClientQuotas(
             self.security,
             lambda: asyncio.get_running_loop().time(),
             windows=(configs.integer("quota.window.num"), configs.integer("quota.window.size.seconds")),
@@ -95,22 +97,22 @@ class BrokerState:
             ),
         )
         secret_key = configs.text("delegation.token.secret.key")
-        self.tokens = DelegationTokens(
+        self.tokens: DelegationTokens = DelegationTokens(
             self.security,
             Secret(secret_key) if secret_key else None,
             wall_ms,
             max_lifetime_ms=configs.integer("delegation.token.max.lifetime.ms"),
             renewal_ms=configs.integer("delegation.token.expiry.time.ms"),
         )
-        self.users = Users(self.security)
-        self.authorizer = new_authorizer(configs, self.security)
-        self.counts = BrokerCounts()
-        self.client_metrics = ClientMetrics(configs, rng) if receives_metrics else None
-        self.unread = UnreadAnswers()
-        self.request_memory = RequestMemory(configs.integer("queued.max.request.bytes"))
-        self.slices = Slices()
-        self.peer_log = PeerLog()
-        self.log_dir = "memory"  # the data directory in responses, once it is open
+        self.users: Users = Users(self.security)
+        self.authorizer: Authorizer | None = new_authorizer(configs, self.security)
+        self.counts: BrokerCounts = BrokerCounts()
+        self.client_metrics: ClientMetrics | None = ClientMetrics(configs, rng) if receives_metrics else None
+        self.unread: UnreadAnswers = UnreadAnswers()
+        self.request_memory: RequestMemory = RequestMemory(configs.integer("queued.max.request.bytes"))
+        self.slices: Slices = Slices()
+        self.peer_log: PeerLog = PeerLog()
+        self.log_dir: str = "memory"  # the data directory in responses, once it is open
         self.interceptor: Interceptor | None = None  # set by `Broker` while a test needs one
 
     @property

@@ -60,7 +60,7 @@ class TopicRegistry:
         self._deleting: set[bytes] = set()  # ids whose partitions are being deleted, until the next save
         self._leaving: set[str] = set()  # names whose partitions are not all deleted yet
         self._held: set[str] = set()  # adopted topics that keep all records; "" for the broker's default
-        self.next_producer_id = 0  # above every id that Kafka may have allocated in an adopted directory
+        self.next_producer_id: int = 0  # above every id that Kafka may have allocated in an adopted directory
         self._creating: set[str] = set()  # names whose partitions a thread creates
         self._has_file = False  # a broker of this kind has used the directory before
         self._unregistered: list[PartitionLog] = []  # with topic ids that are not in the file yet

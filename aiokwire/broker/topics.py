@@ -34,11 +34,11 @@ class Partition:
     __slots__ = ("_waiters", "index", "leader", "leader_epoch", "log", "topic")
 
     def __init__(self, topic: Topic, index: int, log: PartitionLog, leader: int, leader_epoch: int) -> None:
-        self.topic = topic
-        self.index = index
-        self.log = log
-        self.leader = leader  # a node's id
-        self.leader_epoch = leader_epoch  # rises whenever the leader moves, and after an unclean stop
+        self.topic: Topic = topic
+        self.index: int = index
+        self.log: PartitionLog = log
+        self.leader: int = leader  # a node's id
+        self.leader_epoch: int = leader_epoch  # rises whenever the leader moves, and after an unclean stop
         self._waiters: dict[Callable[[int], None], None] = {}  # in the order of their arrival
 
     def __repr__(self) -> str:
@@ -112,14 +112,14 @@ class Topic:
     __slots__ = ("configs", "deleted", "id", "log_config", "name", "partitions", "rules", "values")
 
     def __init__(self, name: str, topic_id: bytes, configs: Mapping[str, str]) -> None:
-        self.name = name
-        self.id = topic_id
-        self.configs = dict(configs)  # overrides; `values` are those in force
+        self.name: str = name
+        self.id: bytes = topic_id
+        self.configs: dict[str, str] = dict(configs)  # overrides; `values` are those in force
         self.partitions: list[Partition] = []
-        self.deleted = False
+        self.deleted: bool = False
         self.values: dict[str, str] = {}
         self.rules: TopicRules
-        self.log_config = LogConfig()
+        self.log_config: LogConfig = LogConfig()
 
     def __repr__(self) -> str:
         return f"<Topic {self.name} of {len(self.partitions)} partitions>"

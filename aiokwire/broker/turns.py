@@ -54,7 +54,7 @@ class Turns:
 
     def __init__(self) -> None:
         self.line: deque[Member] = deque()  # the connections that wait
-        self.number = 0  # counts the turns of the loop in which the line is not empty
+        self.number: int = 0  # counts the turns of the loop in which the line is not empty
         self._left = SHARE  # for connections outside the line, in this turn
         self._filling = False  # a refill is scheduled
 

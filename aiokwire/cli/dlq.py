@@ -16,7 +16,7 @@ from aiokwire.cli.consume import matching_topics
 from aiokwire.cli.formats import json_line
 from aiokwire.cli.lazy import VerbGroup
 from aiokwire.cli.letters import Letter, LetterFilter, filter_options, letters, reader_of, text_of
-from aiokwire.cli.options import json_option
+from aiokwire.cli.options import Decorator, json_option
 from aiokwire.cli.output import print_json, print_table
 from aiokwire.cli.replaying import Replay, Target
 from aiokwire.cli.running import result_of, run
@@ -31,7 +31,7 @@ ALL = r"^.+\.dlq"
 GROUP = "aiokwire-dlq-replay"
 SHOW_SECONDS = 5.0
 
-group_option = click.option(
+group_option: Decorator = click.option(
     "--group",
     "-g",
     default=GROUP,

@@ -71,7 +71,7 @@ class Report:
     """The lines that are printed, and the count of failures."""
 
     def __init__(self) -> None:
-        self.failures = 0
+        self.failures: int = 0
 
     def ok(self, step: str, text: str) -> None:
         """Print a step that succeeded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -39,6 +39,12 @@ def _json_or_text(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+class Decorator(Protocol):
+    """Adds an option to a command."""
+
+    def __call__(self, command: CommandT, /) -> CommandT: ...
 
 
 def pairs_option(
@@ -87,9 +93,9 @@ def partitions_option(*names: str, help: str) -> Callable[[CommandT], CommandT]:
     return click.option(*names, multiple=True, metavar="TOPIC[:PARTITION,...]", help=help)
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-client_options = _settings_option("linger.ms=5")
-consumer_options = _settings_option("fetch.max.wait.ms=100")
+json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+client_options: Decorator = _settings_option("linger.ms=5")
+consumer_options: Decorator = _settings_option("fetch.max.wait.ms=100")
 
 
 def parse_topic_partitions(text: str) -> tuple[str, int]:

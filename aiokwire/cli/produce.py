@@ -269,10 +269,10 @@ class Shipment:
     """The submitted records and the counts of their outcomes."""
 
     def __init__(self, topic: str) -> None:
-        self.delivered = 0
-        self.failed = 0
+        self.delivered: int = 0
+        self.failed: int = 0
         self.error: BaseException | None = None  # the first
-        self.reading = anyio.CancelScope()
+        self.reading: anyio.CancelScope = anyio.CancelScope()
         self._topic = topic
         self._found = False
         self._waiting: list[Delivery] = []

@@ -25,7 +25,7 @@ class ReplayedOffsets:
     """The replayed dead letters of one partition, noted in the order of their offsets."""
 
     def __init__(self, committed: OffsetAndMetadata | None) -> None:
-        self.offset = 0 if committed is None else committed.offset  # everything below it is replayed
+        self.offset: int = 0 if committed is None else committed.offset  # everything below it is replayed
         self._earlier = [] if committed is None else decode_ranges(committed.offset, committed.metadata)
         self._ranges: list[OffsetRange] = []
         self._next = self.offset  # the offset after the last noted one
@@ -92,8 +92,8 @@ class Replay:
         self._partitions: dict[str, int] = {}  # of the topics that records are sent to
         self._replayed: dict[TopicPartition, ReplayedOffsets] = {}
         self.sent: Counter[tuple[str, str]] = Counter()  # from and to
-        self.done_before = 0
-        self.without_origin = 0
+        self.done_before: int = 0
+        self.without_origin: int = 0
 
     async def plan(self, bootstrap: str, topics: list[str]) -> None:
         """Count the records that `run` would send."""

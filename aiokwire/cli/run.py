@@ -27,7 +27,7 @@ from aiokwire.errors import KafkaError
 if TYPE_CHECKING:
     from aiokwire.worker import Worker
 
-logger = logging.getLogger("aiokwire.cli.run")
+logger: logging.Logger = logging.getLogger("aiokwire.cli.run")
 
 
 @click.command("run")

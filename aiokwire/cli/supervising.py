@@ -20,7 +20,7 @@ import anyio.abc
 from aiokwire.backoff import Backoff
 from aiokwire.clock import loop_time
 
-logger = logging.getLogger("aiokwire.cli.run")
+logger: logging.Logger = logging.getLogger("aiokwire.cli.run")
 
 # The pause before a process that ended is started again (seconds).
 FIRST_PAUSE: Final = 0.5

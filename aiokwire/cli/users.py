@@ -12,7 +12,7 @@ import click
 from aiokwire._text import printable
 from aiokwire.cli.connection import bootstrap_for_verbs, bootstrap_option, connect_options
 from aiokwire.cli.lazy import VerbGroup
-from aiokwire.cli.options import json_option
+from aiokwire.cli.options import Decorator, json_option
 from aiokwire.cli.output import print_errors, print_json, print_table
 from aiokwire.cli.running import result_of, run
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORD_VARIABLE: Final = "AIOKWIRE_USER_PASSWORD"
 
-mechanism_option = click.option(
+mechanism_option: Decorator = click.option(
     "--mechanism",
     "-m",
     "mechanisms",

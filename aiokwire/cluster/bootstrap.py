@@ -23,7 +23,7 @@ from aiokwire.errors import (
     RetriableError,
     error_for,
 )
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.net import Address, Connection, Race
 from aiokwire.protocol.messages import metadata
 
@@ -36,7 +36,7 @@ MOST_BROKERS: Final = 10_000
 # The shortest timeout of an attempt (seconds), even near the deadline: its error has to name the cause.
 SHORTEST_ATTEMPT: Final = 1.0
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 
 async def ask_metadata(
@@ -86,7 +86,7 @@ class Bootstrap:
         self._auto_create = auto_create
         self._timeout = timeout
         self._tried: dict[Address, Connection] = {}
-        self.may_pass = False  # whether a later attempt may succeed where this one failed
+        self.may_pass: bool = False  # whether a later attempt may succeed where this one failed
 
     async def run(
         self, topics: Collection[str] | None, limit: float = math.inf

@@ -35,7 +35,7 @@ from aiokwire.cluster.unclosed import Owner, Unclosed
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError
 from aiokwire.hooks import Hooks
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.metrics import Metric, Sample
 from aiokwire.net import Address, ApiVersions, Connection, Race
 from aiokwire.protocol import Request, Response
@@ -49,7 +49,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 AnswerT = TypeVar("AnswerT")
 Args = TypeVarTuple("Args")
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # The default timeout of `close` (seconds), in which sockets write the bytes that they still hold.
 CLOSE_TIMEOUT: Final = 5.0
@@ -102,15 +102,20 @@ class Client(Owner):
         given = bootstrap_servers if isinstance(bootstrap_servers, ClientConfig) else None
         if given is None:
             options["bootstrap_servers"] = bootstrap_servers
-        self.config = config = config_of(ClientConfig, given, options)
-        self.rng = rng if rng is not None else random.Random()
+        config = config_of(ClientConfig, given, options)
+        self.config: ClientConfig = config
+        self.rng: random.Random = rng if rng is not None else random.Random()
         self._is_owned = unclosed is not None
         self._unclosed = Unclosed() if unclosed is None else unclosed
         self._hooks = hooks if type(hooks) is not Hooks else None
         self._security = _new_security(config)
-        self.nodes = Nodes(config, spawn=self.spawn, rng=self.rng, hooks=self._hooks, security=self._security)
-        self.metadata = Metadata(config, ask=self._ask_metadata, backoff=self.new_backoff(), hooks=self._hooks)
-        self.coordinators = Coordinators(self, spawn=self.spawn, learn=self.nodes.learn, new_backoff=self.new_backoff)
+        self.nodes: Nodes = Nodes(config, spawn=self.spawn, rng=self.rng, hooks=self._hooks, security=self._security)
+        self.metadata: Metadata = Metadata(
+            config, ask=self._ask_metadata, backoff=self.new_backoff(), hooks=self._hooks
+        )
+        self.coordinators: Coordinators = Coordinators(
+            self, spawn=self.spawn, learn=self.nodes.learn, new_backoff=self.new_backoff
+        )
         self.metadata.add_listener(lambda cluster: self.nodes.follow(cluster.brokers))
         self._router = Router(self)
         self._supervisor: Supervisor | None = None

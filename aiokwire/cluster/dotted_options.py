@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from aiokwire.config import class_with_option, is_secret_option, unknown_option
 from aiokwire.errors import ConfigurationError
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.security import parse_properties, read_text, resolve, warn_if_readable_by_others
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # Names of librdkafka and of older versions, with the same meaning and unit.
 RENAMED: Final[Mapping[str, str]] = {

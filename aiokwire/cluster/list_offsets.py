@@ -15,7 +15,7 @@ from aiokwire.backoff import Deadline
 from aiokwire.cluster.leaders import Answers, ask_leaders
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import UnsupportedVersion, error_for
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.protocol.messages import list_offsets as messages
 from aiokwire.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aiokwire.cluster.client import Client
     from aiokwire.net import Connection
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # Special times, in place of milliseconds.
 LATEST: Final = -1

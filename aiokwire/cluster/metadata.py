@@ -25,11 +25,11 @@ from aiokwire.cluster.snapshot import PERMANENT, SLICE, Broker, Cluster, LeaderH
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthenticationFailed, KafkaError, RequestTimedOut, error_for
 from aiokwire.hooks import Hooks
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.protocol.messages import metadata
 from aiokwire.types import TopicPartition
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # A wait for an unknown topic that is shorter (seconds) is not logged: the caller reports the outcome.
 WORTH_A_LINE: Final = 2.0
@@ -42,7 +42,7 @@ class Metadata:
     """One client's metadata."""
 
     def __init__(self, config: ClientConfig, *, ask: Ask, backoff: Backoff, hooks: Hooks | None = None) -> None:
-        self.cluster = Cluster()
+        self.cluster: Cluster = Cluster()
         self.last_error: KafkaError | None = None  # of the last refresh; None when it ended well
         self.updated_at: float | None = None  # the loop's clock, at the last successful response
         self._config = config

@@ -21,7 +21,7 @@ from aiokwire.cluster.pushed_metrics import Ledger, Push
 from aiokwire.cluster.targets import Node
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ClosedError, ConfigurationError, ConnectionFailed, KafkaError, UnsupportedVersion
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.metrics import Sample
 from aiokwire.protocol import ZERO_UUID, uuid_text
 from aiokwire.protocol.messages import get_telemetry_subscriptions, push_telemetry
@@ -32,7 +32,7 @@ from aiokwire.types import Compression
 if TYPE_CHECKING:
     from aiokwire.cluster.client import Client
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 DEFAULT_INTERVAL: Final = 300.0  # seconds, also the pause after a failure
 MIN_INTERVAL: Final = 0.1

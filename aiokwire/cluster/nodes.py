@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Args = TypeVarTuple("Args")
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 MAIN = "main"
 COORDINATOR = "coordinator"
@@ -106,13 +106,14 @@ class Slot:
 
     def __init__(self, backoff: Backoff) -> None:
         self.connection: Connection | None = None  # ready, or closed and not yet replaced
-        self.backoff = backoff
-        self.failures = 0  # attempts that failed in a row
-        self.unanswered = 0  # connections lost in a row that had not received a response
-        self.not_before = 0.0  # the loop's clock: the next attempt waits until then
+        self.backoff: Backoff = backoff
+        self.failures: int = 0  # attempts that failed in a row
+        self.unanswered: int = 0  # connections lost in a row that had not received a response
+        self.not_before: float = 0.0  # the loop's clock: the next attempt waits until then
         self.last_error: KafkaError | None = None
-        self.unreached = False  # the last attempt, of this or another lane, failed for a reason that affects every lane
-        self.revived = anyio.Event()  # set, and replaced, when the node is reachable: the pause ends
+        # Whether the last attempt, of this or another lane, failed for a reason that affects every lane.
+        self.unreached: bool = False
+        self.revived: anyio.Event = anyio.Event()  # set, and replaced, when the node is reachable: the pause ends
         self.settled: anyio.Event | None = None  # set when the current attempt ends; None without one
 
     @property
@@ -166,7 +167,7 @@ class Nodes:
         self._addresses: dict[int, Address] = {}
         self._slots: dict[tuple[int, str], Slot] = {}
         self._connections: list[Connection] = []  # all that are not closed, also those without a slot
-        self.counts = NetworkCounts()
+        self.counts: NetworkCounts = NetworkCounts()
         self._outages: dict[int, float] = {}  # unreachable node to the loop's time of the first failed attempt
         self._refused_by = ""  # the node whose refusal of a login was logged; empty after a success
         self._is_modern = False  # a broker answered ApiVersions: one that now closes the connection is failing, not old

@@ -26,8 +26,8 @@ class RefreshSchedule:
         self.reason: str | None = "start"  # why a refresh is requested; None if it is not
         self._urgent = False
         self._failing = False
-        self.started = 0  # refreshes started; a request is served by one that starts after it
-        self.finished = 0  # number of the last refresh that succeeded
+        self.started: int = 0  # refreshes started; a request is served by one that starts after it
+        self.finished: int = 0  # number of the last refresh that succeeded
 
     def request(self, reason: str, now: float, *, urgent: bool = False) -> int:
         """Request a refresh and return its number. Requests before it starts share it."""

@@ -178,8 +178,8 @@ class Merge:
     ) -> None:
         """`wanted`: topics to keep; None: all of the response. `awaited`: see `is_unsettled`."""
         self.replaced: list[Topic] = []  # of the last snapshot
-        self.is_changed = False  # a topic has changed
-        self.has_unsettled = False  # a topic `is_unsettled`
+        self.is_changed: bool = False  # a topic has changed
+        self.has_unsettled: bool = False  # a topic `is_unsettled`
         self._old = old
         self._answer = answer
         self._left, answer.topics = answer.topics, []

@@ -16,11 +16,11 @@ import anyio.abc
 
 from aiokwire.async_library import start_soon
 from aiokwire.errors import ClosedError
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 
 Args = TypeVarTuple("Args")
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 
 class Supervisor:

@@ -19,6 +19,7 @@ from aiokwire.consumer.arguments import (
 )
 from aiokwire.consumer.batches import ConsumerRecord
 from aiokwire.consumer.commits import Commits
+from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.parts import ConsumerParts
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.processed import Held
@@ -49,7 +50,7 @@ class OffsetMethods:
 
     def __init__(self, parts: ConsumerParts, offsets: GroupOffsets | None, commits: Commits | None) -> None:
         """`offsets` and `commits` are None without a group."""
-        self.config = parts.config
+        self.config: ConsumerConfig[Any, Any] = parts.config
         self._client = parts.client
         self._subscription = parts.subscription
         self._reader = parts.reader

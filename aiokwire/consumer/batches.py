@@ -70,9 +70,9 @@ class Batch(Generic[K_co, V_co]):
         deserialized: Deserialized | None = None,
     ) -> None:
         """`deserialized`: the result, if async deserializers were already awaited."""
-        self.topic_partition = topic_partition
-        self.base_offset = base_offset
-        self.next_offset = next_offset
+        self.topic_partition: TopicPartition = topic_partition
+        self.base_offset: int = base_offset
+        self.next_offset: int = next_offset
         self._batch = batch
         self._deserialization = deserialization
         self._deserialized = deserialized

@@ -20,14 +20,14 @@ from aiokwire.consumer.subscription import Subscription
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ClosedError, CommitFailed, KafkaError
 from aiokwire.group import CurrentMembership, GroupOffsets, Membership
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.metrics import type_of
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 # The coordinator refuses commits of a member that is no longer in its generation with these.
 GONE: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -81,7 +81,7 @@ class Commits:
         self._settled: dict[TopicPartition, OffsetAndMetadata | None] = {}  # finished positions at a revocation
         self._soon: dict[TopicPartition, OffsetAndMetadata] = {}  # for the background task
         self._is_busy = False  # the background task runs
-        self.counts = CommitCounts()
+        self.counts: CommitCounts = CommitCounts()
 
     # --- by the application -------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ from aiokwire.errors import ClosedError, InvalidArgument, KafkaError, RequestTim
 from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.group import MEMBER_METRICS, GroupOffsets, MemberStatus, member_samples
 from aiokwire.hooks import Hooks, hooks_for
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.metrics import DURATION, Metric, Sample
 from aiokwire.records import columns_to_arrow, need_arrow
 from aiokwire.types import BrokerPattern, K, TopicPartition, V
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from aiokwire.cluster import MetricsPush
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # How long (seconds) a start waits for a topic that does not exist: a broker that has just started may not know it yet.
 TOPIC_WAIT: Final = 1.0

@@ -56,7 +56,7 @@ class Decoder:
         self._buffer = buffer
         self._deserialization = deserialization
         self._is_plain = not deserialization.is_needed
-        self.part_records = 0  # the most records that are decoded in one go
+        self.part_records: int = 0  # the most records that are decoded in one go
         self._set_part()
         self._memory = memory
         self._on_deserialized = on_deserialized

@@ -14,10 +14,10 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 import anyio
 
 from aiokwire.errors import ConfigurationError, KafkaError
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.records import DeserializedRecord, Record
 
-logger = get_logger("aiokwire.consumer")
+logger: FieldLogger = get_logger("aiokwire.consumer")
 
 # Records of one batch that async deserializers process concurrently.
 CONCURRENCY: Final = 16
@@ -36,9 +36,9 @@ class DeserializationError(KafkaError):
     def __init__(self, message: str, *, record: Record) -> None:
         super().__init__(message)
         self.record = record
-        self.topic = record.topic
-        self.partition = record.partition
-        self.offset = record.offset
+        self.topic: str = record.topic
+        self.partition: int = record.partition
+        self.offset: int = record.offset
 
 
 # Returns the deserialized object, or an awaitable of it. With a true attribute `receives_null` it is also called with
@@ -72,10 +72,10 @@ class Deserialization:
         self._key_null = receives_null(key)
         self._value_null = receives_null(value)
         self._on_error = on_error
-        self.is_needed = key is not None or value is not None
-        self.has_value = value is not None
+        self.is_needed: bool = key is not None or value is not None
+        self.has_value: bool = value is not None
         # Whether records need `apply_async`. Also set when a plain function turns out to return a coroutine.
-        self.is_async = any(is_async_function(function) for function in (key, value, on_error))
+        self.is_async: bool = any(is_async_function(function) for function in (key, value, on_error))
 
     def apply(self, records: Sequence[Record]) -> Deserialized:
         """Deserialize with plain functions.

@@ -37,7 +37,7 @@ class Lease:
         self._buffer = buffer
         self._holders = 1
         self._inner = inner
-        self.size = size
+        self.size: int = size
         buffer.held += size
 
     def hold(self) -> None:

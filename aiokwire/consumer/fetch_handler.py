@@ -17,12 +17,12 @@ from aiokwire.consumer.offset_reset import error_without_policy
 from aiokwire.consumer.positions import SHUN_SECONDS, PartitionState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord, KafkaError, RecordRejected
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.protocol.messages import fetch
 from aiokwire.records import read_batches, select_visible
 from aiokwire.types import IsolationLevel, OffsetReset
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 
 class RespondingNode(NamedTuple):
@@ -56,7 +56,7 @@ class FetchHandler:
         self._on_reset = on_reset
         self._on_source = on_source
         self._addresses: dict[int, tuple[str | None, int]] = {}  # of new leaders, from the current response (KIP-951)
-        self.largest_batch = 0  # bytes
+        self.largest_batch: int = 0  # bytes
         self._served = 0  # counts responses with data: the order in which partitions are fetched
 
     def handle(

@@ -37,13 +37,13 @@ from aiokwire.consumer.positions import PartitionState, rack_for
 from aiokwire.consumer.reader import Reader
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError, RequestTimedOut, error_for, is_transient
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.net import Connection
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import fetch
 from aiokwire.types import TopicPartition
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # A fetch counts as unanswered this long (seconds) after the broker should have sent its response.
 SLOW_RESPONSE: Final = 5.0
@@ -58,16 +58,16 @@ class BrokerLane:
     def __init__(self, node_id: int, main: BrokerLane | None, backoff: Backoff) -> None:
         self.node_id = node_id
         self.lane = Lane.MAIN if main is None else Lane.SIDE
-        self.main = self if main is None else main
+        self.main: BrokerLane = self if main is None else main
         self.ended = False  # the broker serves none of our partitions any more; written by `regroup`
         self.plan: FetchPlan | None = None  # the fetch in flight
         self.bounded = True  # see FIRST_BOUNDED_VERSION; by the versions of the last connection
-        self.silent_until = 0.0  # after a failure, on the loop's clock
+        self.silent_until: float = 0.0  # after a failure, on the loop's clock
         self.backoff = backoff
-        self.session = FetchSession()
+        self.session: FetchSession = FetchSession()
         self.connection: Connection | None = None  # on which the session started
         self.last_error = ""  # why the last fetch of either lane failed; empty if it succeeded; kept by the main lane
-        self.asked_at = 0.0  # when the fetch in flight was sent, on the loop's clock
+        self.asked_at: float = 0.0  # when the fetch in flight was sent, on the loop's clock
         self.is_overdue = False  # the broker should have responded to it
         self._woken = anyio.Event()
 

@@ -25,12 +25,12 @@ class ConsumerHooks(HookCaller):
 
     def __init__(self, hooks: Hooks | None, events: Events[ConsumerEvent] | None = None) -> None:
         super().__init__(hooks, logging.getLogger("aiokwire.consumer"))
-        self.events = Events[ConsumerEvent]() if events is None else events
-        self.wants_resets = self.is_overridden("on_reset")
-        self.wants_ends = self.is_overridden("on_partition_end")
-        self.reports_ends = self.wants_ends  # whether callers must call `progress`
-        self.wants_batches = self.is_overridden("on_batch_read")
-        self.wants_reads = self.is_overridden("on_read")
+        self.events: Events[ConsumerEvent] = Events[ConsumerEvent]() if events is None else events
+        self.wants_resets: bool = self.is_overridden("on_reset")
+        self.wants_ends: bool = self.is_overridden("on_partition_end")
+        self.reports_ends: bool = self.wants_ends  # whether callers must call `progress`
+        self.wants_batches: bool = self.is_overridden("on_batch_read")
+        self.wants_reads: bool = self.is_overridden("on_read")
         self._wants_loops = self.is_overridden("on_iterate")
         self._wants_commits = self.is_overridden("around_commit")
         self._throttles: dict[int, float] = {}  # by node: the deadline that was published last

@@ -8,10 +8,10 @@ from typing import ClassVar, Final
 import anyio
 
 from aiokwire.errors import InvalidArgument, KafkaError
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.types import TopicPartition
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 _METHODS: Final = ("assigned", "revoked", "lost")
 

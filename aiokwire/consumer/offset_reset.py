@@ -12,10 +12,10 @@ from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.positions import UNKNOWN, PartitionState
 from aiokwire.consumer.reset_policy import AtMost, ResetTarget, describe
 from aiokwire.errors import NoOffset, OffsetOutOfRange
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.types import OffsetAndMetadata, OffsetAndTimestamp, OffsetReset
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 
 def error_without_policy(state: PartitionState) -> NoOffset:

@@ -27,13 +27,13 @@ from aiokwire.consumer.subscription import NO_ID, Subscription
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ClosedError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
 from aiokwire.group import GroupOffsets
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.net import Connection
 from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import offset_for_leader_epoch as messages
 from aiokwire.types import OffsetReset, TopicPartition
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # While partitions have no leader, the metadata is refreshed after this time (seconds).
 LEADERLESS_PAUSE: Final = 1.0

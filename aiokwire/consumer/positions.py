@@ -87,14 +87,14 @@ class Position:
 
     def __init__(self, tp: TopicPartition) -> None:
         self.machine: Machine[FetchState, FetchEvent] = Machine(str(tp), TRANSITIONS, FetchState.INITIALIZING)
-        self.offset = UNKNOWN  # while chunks are held, the first of them has the position
-        self.offset_epoch = UNKNOWN  # leader epoch of the last record before `offset`
+        self.offset: int = UNKNOWN  # while chunks are held, the first of them has the position
+        self.offset_epoch: int = UNKNOWN  # leader epoch of the last record before `offset`
         self.began: OffsetAndMetadata | None = None  # the first position since it was unknown
-        self.fetch_offset = UNKNOWN
-        self.fetch_epoch = UNKNOWN  # leader epoch of the last batch before `fetch_offset`
+        self.fetch_offset: int = UNKNOWN
+        self.fetch_epoch: int = UNKNOWN  # leader epoch of the last batch before `fetch_offset`
         # A lookup in AWAIT_RESET.
         self.reset_to: ResetTarget = OffsetReset.NONE
-        self.reset_reason = ""
+        self.reset_reason: str = ""
         self.reset_from: int | None = None  # the position before it
         self.fallback: OffsetAndMetadata | None = None  # in INITIALIZING: the start if nothing was committed
 
@@ -164,12 +164,12 @@ class LogEnds:
     __slots__ = ("end_offset", "fetched_at", "high_watermark", "last_stable_offset", "log_start_offset", "reported_end")
 
     def __init__(self) -> None:
-        self.high_watermark = UNKNOWN
-        self.last_stable_offset = UNKNOWN
-        self.log_start_offset = UNKNOWN
-        self.end_offset = UNKNOWN  # the end for this isolation level: one of the first two
-        self.reported_end = UNKNOWN  # the last end that was reported as reached
-        self.fetched_at = UNKNOWN  # the wall clock, in milliseconds
+        self.high_watermark: int = UNKNOWN
+        self.last_stable_offset: int = UNKNOWN
+        self.log_start_offset: int = UNKNOWN
+        self.end_offset: int = UNKNOWN  # the end for this isolation level: one of the first two
+        self.reported_end: int = UNKNOWN  # the last end that was reported as reached
+        self.fetched_at: int = UNKNOWN  # the wall clock, in milliseconds
 
     def apply(self, high_watermark: int, last_stable_offset: int, log_start_offset: int, *, is_committed: bool) -> None:
         """Take offsets from a response; `is_committed`: readers stop at the last stable offset."""
@@ -193,13 +193,13 @@ class FetchAttempt:
     __slots__ = ("backoff", "generation", "in_flight", "last_error", "limit", "retry_at", "served")
 
     def __init__(self) -> None:
-        self.generation = 0  # increases when the position is moved: earlier requests are stale then
-        self.in_flight = False  # a fetch or lookup of this generation
-        self.retry_at = 0.0  # not before this time on the loop's clock
+        self.generation: int = 0  # increases when the position is moved: earlier requests are stale then
+        self.in_flight: bool = False  # a fetch or lookup of this generation
+        self.retry_at: float = 0.0  # not before this time on the loop's clock
         self.backoff: Backoff | None = None  # of retries; None after a success
-        self.last_error = ""  # the cause of the last retry
-        self.limit = 0  # bytes for one fetch if more than the configured limit is needed (old brokers)
-        self.served = 0  # when it last returned data: the partition that has waited longest is fetched first
+        self.last_error: str = ""  # the cause of the last retry
+        self.limit: int = 0  # bytes for one fetch if more than the configured limit is needed (old brokers)
+        self.served: int = 0  # when it last returned data: the partition that has waited longest is fetched first
 
     def start(self) -> None:
         """A request of this generation was sent."""
@@ -255,10 +255,10 @@ class ReadSource:
 
     def __init__(self) -> None:
         self.leader: int | None = None  # by the metadata
-        self.leader_epoch = UNKNOWN  # of that leader; the position was validated under it
+        self.leader_epoch: int = UNKNOWN  # of that leader; the position was validated under it
         self.replica: int | None = None
-        self.replica_until = 0.0  # on the loop's clock, as `shun_until`
-        self.shun_until = 0.0  # no replica before this time
+        self.replica_until: float = 0.0  # on the loop's clock, as `shun_until`
+        self.shun_until: float = 0.0  # no replica before this time
 
     @property
     def node_id(self) -> int | None:
@@ -317,19 +317,19 @@ class PartitionState:
     )
 
     def __init__(self, tp: TopicPartition, topic_id: bytes = b"", counts: TopicCounts | None = None) -> None:
-        self.tp = tp
-        self.counts = TopicCounts() if counts is None else counts  # of its topic
-        self.topic_id = topic_id  # a recreated topic has another id: the position has no meaning there
-        self.cursor = Position(tp)
-        self.ends = LogEnds()
-        self.attempt = FetchAttempt()
-        self.source = ReadSource()
+        self.tp: TopicPartition = tp
+        self.counts: TopicCounts = TopicCounts() if counts is None else counts  # of its topic
+        self.topic_id: bytes = topic_id  # a recreated topic has another id: the position has no meaning there
+        self.cursor: Position = Position(tp)
+        self.ends: LogEnds = LogEnds()
+        self.attempt: FetchAttempt = FetchAttempt()
+        self.source: ReadSource = ReadSource()
         self.chunks: deque[Chunk] = deque()  # fetched, not delivered; changed by `FetchBuffer`
-        self.buffered = 0  # bytes of `chunks`; assigned by `FetchBuffer`
-        self.sample_at = NEVER  # the end of the fetch whose delivery is measured; assigned by `FetchBuffer`
-        self.paused = False  # by the application
-        self.held_back = False  # by the group: must not be fetched yet, or no longer
-        self.lost = False  # the cluster has no such partition; the reader has the error, or the group revokes it
+        self.buffered: int = 0  # bytes of `chunks`; assigned by `FetchBuffer`
+        self.sample_at: int = NEVER  # the end of the fetch whose delivery is measured; assigned by `FetchBuffer`
+        self.paused: bool = False  # by the application
+        self.held_back: bool = False  # by the group: must not be fetched yet, or no longer
+        self.lost: bool = False  # the cluster has no such partition; the reader has the error, or the group revokes it
         self.error: KafkaError | None = None  # why it cannot be read; raised at the next await of a reader
 
     @property

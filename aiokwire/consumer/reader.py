@@ -90,8 +90,8 @@ class Reader:
     ) -> None:
         """`on_room` is called when a partition may be fetched again, because it was drained or its
         error was raised; `on_wait` when a reader finds no record and starts to wait."""
-        self.feed = Feed(self._advance)
-        self.buffer = FetchBuffer(self.feed, hooks, on_room, self._on_add)
+        self.feed: Feed = Feed(self._advance)
+        self.buffer: FetchBuffer = FetchBuffer(self.feed, hooks, on_room, self._on_add)
         self._on_room = on_room
         self._on_wait = on_wait
         self._config = config
@@ -102,7 +102,7 @@ class Reader:
         )
         self._ended: KafkaError | None = None  # closed, or failed
         self._closed = False  # by the application
-        self.processed = ProcessedTracker(self.feed, membership)
+        self.processed: ProcessedTracker = ProcessedTracker(self.feed, membership)
         self._clock: Callable[[], float] = _not_started
         self._notice: KafkaError | None = None  # raised once, by the next read of any partition
         self._wants: list[Only] = []  # the partitions of each waiting reader

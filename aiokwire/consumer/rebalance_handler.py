@@ -29,10 +29,10 @@ from aiokwire.group import (
     MemberStatus,
     metadata_refresh_interval,
 )
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.types import BrokerPattern, GroupMetadata, GroupProtocol, TopicPartition
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 
 class Pattern:
@@ -110,7 +110,7 @@ class RebalanceHandler:
         self._is_committing = False  # the automatic commit's task runs
         self._listening: int | None = None  # the task that runs the listener now
         self._has_revoked = False  # in the current rebalance
-        self.has_assigned = False  # the group has assigned partitions once, perhaps none
+        self.has_assigned: bool = False  # the group has assigned partitions once, perhaps none
 
     # --- called by the consumer ---------------------------------------------------------------------------------------
 

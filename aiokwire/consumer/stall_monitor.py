@@ -26,9 +26,9 @@ from aiokwire.consumer.parts import ConsumerParts
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.rebalance_handler import RebalanceHandler
 from aiokwire.events import Events
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # Bounds of the time between two checks (seconds), which is a tenth of `stalled_after_ms`.
 SHORTEST_PAUSE: Final = 0.1

@@ -10,11 +10,11 @@ from aiokwire.cluster import Cluster
 from aiokwire.consumer.metrics import TopicCounts
 from aiokwire.consumer.positions import UNKNOWN, PartitionState
 from aiokwire.consumer.reset_policy import ResetTarget
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.types import OffsetReset, TopicPartition
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 NO_ID: Final = (b"", ZERO_UUID)
 
@@ -36,7 +36,7 @@ class Subscription:
         when partitions are assigned after there were none."""
         self._reset = reset
         self.topics: frozenset[str] = frozenset()  # subscribed to; empty when partitions were given one by one
-        self.shared = False  # the group distributes the partitions of the topics
+        self.shared: bool = False  # the group distributes the partitions of the topics
         self.states: dict[TopicPartition, PartitionState] = {}
         self.counts: dict[str, TopicCounts] = {}  # of each topic that was assigned at some time
         self._on_first = on_first

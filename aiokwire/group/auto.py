@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiokwire.cluster import Client
 from aiokwire.group.classic.member import ClassicMember
+from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.consumer_protocol.member import ConsumerProtocolMember
 from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
 from aiokwire.group.membership import Host, MemberOptions, Membership
@@ -17,7 +18,7 @@ class AutoMember:
     def __init__(self, client: Client, options: MemberOptions, host: Host, status: MemberStatus) -> None:
         self._consumer = ConsumerProtocolMember(client, options, host, status, may_fall_back=True)
         self._classic = ClassicMember(client, options, host, status)
-        self.commits = self._classic.commits  # closed only while that member joins
+        self.commits: CommitGate = self._classic.commits  # closed only while that member joins
         self._member: Membership = self._consumer
         self._leaving = False
 

@@ -104,7 +104,7 @@ class HeartbeatThread:
         self._urgent = 0
         self._speed_ups = 0
         self.command: _Command | None = None  # written here, read by the thread; None: send nothing
-        self.polls = 0  # written here, read by the thread
+        self.polls: int = 0  # written here, read by the thread
         self._begun = anyio.Event()
         self._worker: _Worker | None = None
 

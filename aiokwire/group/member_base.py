@@ -23,7 +23,7 @@ from aiokwire.group.heartbeats import HeartbeatScheduler, HeartbeatSource
 from aiokwire.group.membership import Host, MemberOptions
 from aiokwire.group.state_table import MemberEvent, Signals, StateTable
 from aiokwire.group.status import MemberStatus, ProtocolState
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.machine import Machine
 from aiokwire.net import ApiVersions
 from aiokwire.protocol import Request
@@ -31,7 +31,7 @@ from aiokwire.types import GroupMetadata
 
 StateT = TypeVar("StateT", bound=ProtocolState)
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 WARNED_ATTEMPT = 10  # consecutive attempts: about 6 seconds with the default backoff
 
@@ -68,7 +68,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
     ) -> None:
         """`severity`: the order of `Signals`. `steps`: the coroutine of each state that is neither
         final nor one of `StateTable`; it runs until an event ends the state."""
-        self.commits = CommitGate()
+        self.commits: CommitGate = CommitGate()
         self._client = client
         self._options = options
         self._log = logger.bound(client_id=client.config.client_id, group_id=options.group_id)

@@ -55,7 +55,7 @@ class Question:
     """
 
     def __init__(self, group_id: str, partitions: Iterable[TopicPartition], ids: TopicIds, *, stable: bool) -> None:
-        self.request = offset_fetch.OffsetFetchRequest()
+        self.request: offset_fetch.OffsetFetchRequest = offset_fetch.OffsetFetchRequest()
         self._group_id = group_id
         self._topics = by_topic(partitions)
         self._ids = ids

@@ -14,6 +14,7 @@ from aiokwire.group.classic.states import ClassicProtocolState
 from aiokwire.group.consumer_protocol.states import FINAL as CONSUMER_FINAL
 from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
 from aiokwire.group.metrics import HEARTBEATS, LOOP_DELAY, REBALANCES
+from aiokwire.metrics import Histogram
 from aiokwire.watchdog import BlockedLoop
 
 ProtocolState: TypeAlias = ClassicProtocolState | ConsumerProtocolState
@@ -80,7 +81,7 @@ class MemberStatus:
         self._publish = publish
         self.state: ProtocolState | None = None  # None: not started
         self.coordinator: int | None = None  # the node that responded last; None while none responds
-        self.last_error = ""  # why none does
+        self.last_error: str = ""  # why none does
         self.heartbeat_at: float | None = None  # when a heartbeat was acknowledged last
         self.rebalancing_since: float | None = None
         self.rebalanced_at: float | None = None  # when the last one ended
@@ -88,9 +89,9 @@ class MemberStatus:
         self.members: int | None = None  # of the last generation; None if this member does not lead it
         self.blocked: BlockedLoop | None = None  # the last block of the loop
         self.blocked_until: float | None = None
-        self.rebalances = REBALANCES.new_histogram()  # their durations, in seconds
-        self.heartbeats = HEARTBEATS.new_histogram()  # the time to the response
-        self.loop_delays = LOOP_DELAY.new_histogram()
+        self.rebalances: Histogram = REBALANCES.new_histogram()  # their durations, in seconds
+        self.heartbeats: Histogram = HEARTBEATS.new_histogram()  # the time to the response
+        self.loop_delays: Histogram = LOOP_DELAY.new_histogram()
 
     def moved(self, state: ProtocolState, generation: int) -> None:
         """Record the member's new state."""

@@ -33,10 +33,10 @@ from aiokwire.group.assignors import (
     RoundRobinAssignor,
 )
 from aiokwire.group.subscription_format import MemberSubscription, encode_subscription
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.types import TopicPartition
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # The user data of a member that owns partitions, for eager assignors, which have no user data.
 OWNS: Final = b"aiokwire: owns partitions"
@@ -57,7 +57,7 @@ class Strategy:
     """The assignors of one member. `is_auto`: those of `auto_assignors`."""
 
     def __init__(self, assignors: Sequence[Assignor], *, is_auto: bool = False) -> None:
-        self.assignors = tuple(assignors)
+        self.assignors: tuple[Assignor, ...] = tuple(assignors)
         self.is_auto = is_auto
         self._is_cooperative = all(assignor.cooperative for assignor in assignors)
         self._eager = ""  # the eager assignor in use despite "auto"

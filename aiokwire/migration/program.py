@@ -46,13 +46,13 @@ class Program:
 
     def __init__(self, source: cst.Module) -> None:
         wrapper = meta.MetadataWrapper(source)
-        self.module = wrapper.module
+        self.module: cst.Module = wrapper.module
         self._scopes: Mapping[cst.CSTNode, meta.Scope | None] = wrapper.resolve(meta.ScopeProvider)
         self._parents: Mapping[cst.CSTNode, cst.CSTNode] = wrapper.resolve(meta.ParentNodeProvider)
         self._positions: Mapping[cst.CSTNode, meta.CodeRange] = wrapper.resolve(meta.PositionProvider)
-        self.bindings = tuple(bindings_of(self.module))
-        self.rebound = self._rebound()
-        self.identifiers = _identifiers(self)
+        self.bindings: tuple[Binding, ...] = tuple(bindings_of(self.module))
+        self.rebound: frozenset[str] = self._rebound()
+        self.identifiers: frozenset[str] = _identifiers(self)
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 

@@ -32,9 +32,9 @@ class Rewriter(cst.CSTTransformer):
         super().__init__()
         self.program = program
         self.keep_defaults = keep_defaults
-        self.names = Names(program)
-        self.kinds = Kinds(program)
-        self.listeners = Listeners(self)
+        self.names: Names = Names(program)
+        self.kinds: Kinds = Kinds(program)
+        self.listeners: Listeners = Listeners(self)
         self.findings: list[Finding] = []
         self._todo = todo
         self._comments: dict[cst.CSTNode, list[str]] = {}

@@ -18,7 +18,7 @@ import anyio
 
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthenticationFailed, ClosedError, ConnectionFailed, KafkaError, error_for
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.net.handshake import ApiVersions
 from aiokwire.net.wire import Wire
 from aiokwire.protocol import ApiKey, Request, Response
@@ -29,7 +29,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 # Starts a coroutine function, with a `name`, in the task group that owns the connection.
 Spawn: TypeAlias = Callable[..., object]
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # A session is renewed this share of its lifetime before its end, at random: connections must not renew all at once.
 RENEW_BEFORE: Final = (0.05, 0.15)
@@ -82,8 +82,9 @@ class Authenticator:
         self._host = host
         self._who = who
         self._address = address
-        self.logged_in_at = 0.0  # the loop's clock, when the last token was sent: before the broker's session begins
-        self.session_lifetime = 0.0  # seconds, of the last exchange; 0: unlimited
+        # The loop's clock, when the last token was sent: before the broker's session begins.
+        self.logged_in_at: float = 0.0
+        self.session_lifetime: float = 0.0  # seconds, of the last exchange; 0: unlimited
 
     async def run(self, wire: Wire, versions: ApiVersions, timeout: float) -> None:
         """Log in; each response may take `timeout` seconds.

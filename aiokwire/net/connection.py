@@ -20,7 +20,7 @@ import anyio
 from aiokwire._version import __version__
 from aiokwire.errors import AuthenticationFailed, ConnectionFailed, KafkaError, ProtocolViolation
 from aiokwire.hooks import Hooks
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.machine import Machine
 from aiokwire.net.address import Address
 from aiokwire.net.dial import Tls, dial, resolve
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # The weight of the newest response in the moving average of `latency`.
 LATENCY_WEIGHT = 0.125
@@ -82,12 +82,12 @@ class Connection:
         """
         self.address = address
         self.node_id = node_id  # None for a bootstrap address, whose node is unknown
-        self.config = config if config is not None else ConnectionConfig()
-        self.versions = ApiVersions({}, who=str(address))
+        self.config: ConnectionConfig = config if config is not None else ConnectionConfig()
+        self.versions: ApiVersions = ApiVersions({}, who=str(address))
         self.ips: list[str] = []  # the IP addresses that the name resolved to
-        self.latency = 0.0  # seconds, a moving average over responses
-        self.answers = 0  # received since READY
-        self.throttled_until = 0.0  # the loop's clock: the broker throttles this client until then (KIP-219)
+        self.latency: float = 0.0  # seconds, a moving average over responses
+        self.answers: int = 0  # received since READY
+        self.throttled_until: float = 0.0  # the loop's clock: the broker throttles this client until then (KIP-219)
         self.error: KafkaError | None = None  # why it is closed; None when this side closed it without a reason
         self._client_id = client_id
         self._hooks = hooks if type(hooks) is not Hooks else None

@@ -75,7 +75,7 @@ class FrameReader:
         self._frame: bytearray | None = None  # a frame beyond the scratch buffer, being filled
         self._view = memoryview(b"")  # of `_frame`
         self._filled = 0  # bytes of `_frame` that were received
-        self.frame_size = 0  # bytes of `_frame`; 0 if the frame being read fits into the shared buffer
+        self.frame_size: int = 0  # bytes of `_frame`; 0 if the frame being read fits into the shared buffer
         self._first = True  # no frame was received: the first bytes reveal a foreign protocol
 
     @property

@@ -60,10 +60,11 @@ class ApiVersions:
         assumed: bool = False,
         finalized_features: Mapping[str, int] | None = None,
     ) -> None:
-        self.offered = dict(offered)
-        self.who = who
-        self.assumed = assumed  # the broker is too old for ApiVersions
-        self.finalized_features = dict(finalized_features or {})  # name to the highest level in force (KIP-584)
+        self.offered: dict[int, Offered] = dict(offered)
+        self.who: str = who
+        self.assumed: bool = assumed  # the broker is too old for ApiVersions
+        # Name to the highest level in force (KIP-584).
+        self.finalized_features: dict[str, int] = dict(finalized_features or {})
         self._picked: dict[type[Request], int] = {}
 
     def range(self, api_key: int) -> Offered | None:

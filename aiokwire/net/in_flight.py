@@ -50,13 +50,13 @@ class InFlight:
         sent_at: float,
         deadline: float,
     ) -> None:
-        self.correlation_id = correlation_id
-        self.api = api
-        self.version = version
-        self.response_type = response_type
-        self.receiver = receiver
-        self.sent_at = sent_at  # the loop's clock, seconds
-        self.deadline = deadline  # the loop's clock, seconds
+        self.correlation_id: int = correlation_id
+        self.api: str = api
+        self.version: int = version
+        self.response_type: type[Response] | None = response_type
+        self.receiver: Receiver = receiver
+        self.sent_at: float = sent_at  # the loop's clock, seconds
+        self.deadline: float = deadline  # the loop's clock, seconds
 
     def __repr__(self) -> str:
         return f"<{self.api} v{self.version} correlation id {self.correlation_id}>"

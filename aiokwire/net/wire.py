@@ -77,7 +77,7 @@ class Wire(asyncio.BufferedProtocol):
         self._paused_at: float | None = None  # the loop's clock, when the transport's buffer became full
         self._writable = asyncio.Event()
         self._gone = asyncio.Event()
-        self.last_used = self._clock()
+        self.last_used: float = self._clock()
         self.error: KafkaError | None = None  # set once, by `fail`
         # Set by the owner when the connection is ready; the first two are called at most once.
         self.on_fail: Callable[[KafkaError], None] | None = None

@@ -30,7 +30,7 @@ class Inbox:
     def __init__(self, metadata: sa.MetaData | None = None, *, table: str = TABLE, consumer: str = "") -> None:
         """`consumer`: whose ids these are, such as the group's name."""
         self._consumer = consumer
-        self.table = sa.Table(
+        self.table: sa.Table = sa.Table(
             table,
             metadata if metadata is not None else sa.MetaData(),
             sa.Column("consumer", sa.String(255), primary_key=True),

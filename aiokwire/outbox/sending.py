@@ -14,13 +14,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from aiokwire.backoff import Backoff
 from aiokwire.clock import loop_time, wall_ms
 from aiokwire.errors import ClosedError, InvalidArgument, KafkaError, RecordRejected
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.outbox.leadership import RENEWAL, Leadership, leadership_for
 from aiokwire.outbox.store import OutboxRow, OutboxStore
 from aiokwire.outbox.table import Outbox
 from aiokwire.producer import Delivery, Producer, ProducerConfig
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # The time between two measurements of the backlog, and between two looks at rows whose retention ended (seconds).
 MEASURING: Final = 2.0
@@ -64,11 +64,14 @@ class RelayLoop:
         poll_interval: float,
         retention_ms: int,
     ) -> None:
-        self.is_leader = False
-        self.backlog = self.rejected = self.sent = 0
+        self.is_leader: bool = False
+        self.backlog: int = 0
+        self.rejected: int = 0
+        self.sent: int = 0
         self.oldest_ms: int | None = None
         self.blocked: dict[str, str] = {}  # topics, and why they cannot be sent to
-        self.database_error = self.kafka_error = ""
+        self.database_error: str = ""
+        self.kafka_error: str = ""
         self.producer: Producer[bytes, bytes] | None = None
         self._name = outbox.name
         self._engine = engine

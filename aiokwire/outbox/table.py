@@ -14,8 +14,8 @@ from aiokwire.types import Headers
 try:
     import sqlalchemy as sa
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
-except ImportError as error:
-    raise ImportError("aiokwire.outbox needs SQLAlchemy: pip install 'aiokwire[outbox]'") from error
+except ImportError as _error:
+    raise ImportError("aiokwire.outbox needs SQLAlchemy: pip install 'aiokwire[outbox]'") from _error
 
 # The header that names a record of an outbox, the same whenever it is sent.
 OUTBOX_ID: Final = "aiokwire-outbox-id"
@@ -88,7 +88,7 @@ class Outbox:
             schema: its schema in PostgreSQL.
             notify: whether a commit wakes the relay by NOTIFY, where the database is PostgreSQL.
         """
-        self.table = new_table(metadata if metadata is not None else sa.MetaData(), table, schema)
+        self.table: sa.Table = new_table(metadata if metadata is not None else sa.MetaData(), table, schema)
         self.notify = notify
 
     @property

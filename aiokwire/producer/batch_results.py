@@ -23,7 +23,7 @@ from aiokwire.errors import (
 )
 from aiokwire.errors import error_for as broker_error
 from aiokwire.events import Events
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, IN_FLIGHT, Batch
@@ -42,7 +42,7 @@ from aiokwire.types import Compression, TimestampType, TopicPartition
 if TYPE_CHECKING:
     from aiokwire.producer.transactions.driver import Transactions
 
-logger = get_logger("aiokwire.producer")
+logger: FieldLogger = get_logger("aiokwire.producer")
 
 
 def records_of(batch: Batch) -> list[Record]:

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from aiokwire.errors import BufferFullError, KafkaError
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import Delivery, WaitingRecord
 
-logger = get_logger("aiokwire.producer")
+logger: FieldLogger = get_logger("aiokwire.producer")
 
 # topic, value, key, partition, timestamp, headers, mode
 Record: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, int]

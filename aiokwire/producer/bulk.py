@@ -157,7 +157,7 @@ class ArrowDelivery:
 
     def __init__(self, topic: str, rows: ArrowRows, runs: Runs, core: ProducerCore) -> None:
         self.topic = topic
-        self.rows = len(rows)
+        self.rows: int = len(rows)
         self._rows = rows
         self._runs = runs
         self._core = core

@@ -8,16 +8,17 @@ The parts do not know the core: each gets the collaborators and callbacks that i
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import anyio
 import anyio.lowlevel
 
 from aiokwire.cluster import Client
-from aiokwire.errors import ClosedError, InvalidArgument, KafkaError
+from aiokwire.errors import BufferFullError, ClosedError, InvalidArgument, KafkaError
 from aiokwire.events import Events
 from aiokwire.metrics import Sample
 from aiokwire.producer._accumulator import Accumulator
-from aiokwire.producer._delivery import DONE, SPLIT, Batch, Delivery, pending_in
+from aiokwire.producer._delivery import DONE, SPLIT, Batch, Delivery, WaitingRecord, pending_in
 from aiokwire.producer._partition import Partition, Topic
 from aiokwire.producer.batch_failures import PARKED_GRACE, BatchFailures, any_batch, is_not_in_flight
 from aiokwire.producer.batch_results import BatchResults
@@ -53,7 +54,7 @@ class ProducerCore:
         joins: TransactionTicket | None = None,
         events: Events[ProducerEvent] | None = None,
     ) -> None:
-        self.events = Events[ProducerEvent]() if events is None else events
+        self.events: Events[ProducerEvent] = Events[ProducerEvent]() if events is None else events
         self._hooks = hooks
         self._client = client
         self._config = config
@@ -67,7 +68,7 @@ class ProducerCore:
 
     def _build_buffer(self) -> None:
         config = self._config
-        self.accumulator = Accumulator(
+        self.accumulator: Accumulator = Accumulator(
             self,
             limit=config.buffer_memory,
             batch_size=max(config.batch_size, 1),
@@ -75,10 +76,10 @@ class ProducerCore:
             delivery_timeout=config.delivery_timeout,
             partitioning=compiled_partitioner(config.partitioner),
         )
-        self.line = WaitingLine(self.accumulator, config.delivery_timeout, self._soon, self._wake_at)
-        self.enter_line = self.line.enter
-        self.full = self.line.full
-        self.topics = Topics(
+        self.line: WaitingLine = WaitingLine(self.accumulator, config.delivery_timeout, self._soon, self._wake_at)
+        self.enter_line: Callable[[Record], WaitingRecord] = self.line.enter
+        self.full: Callable[[Record], BufferFullError] = self.line.full
+        self.topics: Topics = Topics(
             self._client,
             config,
             self.accumulator,
@@ -116,7 +117,7 @@ class ProducerCore:
 
     def _build_results(self, joins: TransactionTicket | None) -> None:
         config = self._config
-        self.scheduler = BatchScheduler(
+        self.scheduler: BatchScheduler = BatchScheduler(
             self.accumulator,
             self.idempotence,
             config.linger,
@@ -126,8 +127,8 @@ class ProducerCore:
             expire=self._expire,
             watch=self._watch,
         )
-        self.on_sealed = self.scheduler.on_sealed
-        self.on_urgent = self.scheduler.on_urgent
+        self.on_sealed: Callable[[Partition], None] = self.scheduler.on_sealed
+        self.on_urgent: Callable[[Partition], None] = self.scheduler.on_urgent
         self._results = BatchResults(
             self._client,
             config,

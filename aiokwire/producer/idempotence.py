@@ -25,7 +25,7 @@ from aiokwire.errors import (
     UnsupportedVersion,
     error_for,
 )
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.protocol.messages import init_producer_id
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from aiokwire.producer._partition import Partition
     from aiokwire.producer.config import ProducerConfig
 
-logger = get_logger("aiokwire.producer")
+logger: FieldLogger = get_logger("aiokwire.producer")
 
 MAX_EPOCH = 2**15 - 1
 # After these the id is requested again: the next connection uses corrected credentials.
@@ -61,9 +61,9 @@ class Idempotence:
 
     def __init__(self, *, wanted: bool, insisted: bool, on_change: Callable[[int, int], None] = _ignore) -> None:
         """`on_change(producer_id, producer_epoch)` receives each new producer id or epoch."""
-        self.enabled = wanted
-        self.producer_id = -1
-        self.producer_epoch = -1
+        self.enabled: bool = wanted
+        self.producer_id: int = -1
+        self.producer_epoch: int = -1
         self._on_change = on_change
         self._insisted = insisted
 

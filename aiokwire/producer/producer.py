@@ -20,7 +20,7 @@ from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
 from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.hooks import Hooks, hooks_for
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.metrics import DURATION, Metric, Sample
 from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Delivery
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from aiokwire.cluster import MetricsPush
 
-logger = get_logger("aiokwire.producer")
+logger: FieldLogger = get_logger("aiokwire.producer")
 
 
 @documents_options(ProducerConfig)

@@ -19,7 +19,7 @@ import anyio
 
 from aiokwire.clock import clock_of
 from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, UnsupportedVersion
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.net import Connection
 from aiokwire.producer import planning
 from aiokwire.producer._delivery import Batch
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from aiokwire.producer.scheduler import BatchScheduler
     from aiokwire.producer.topics import Hints, Topics
 
-logger = get_logger("aiokwire.producer")
+logger: FieldLogger = get_logger("aiokwire.producer")
 
 FIRST_VERSION_WITH_IDS = produce.ProduceRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
 # The first version with zstd.
@@ -148,7 +148,7 @@ class Sender:
         config = parts.config
         self.node_id = node_id
         self.ready: dict[Partition, None] = {}  # with sealed batches for this broker; in the order of their turns
-        self.in_flight = 0
+        self.in_flight: int = 0
         self._in_slices_now = 0  # responses that are being handled in slices
         self._parts = parts
         self._results = parts.results

@@ -29,7 +29,7 @@ class RecordSerializer:
     def __init__(self, config: ProducerConfig[Any, Any], hooks: Hooks | None) -> None:
         self._key = _with_context(config.key_serializer)
         self._value = _with_context(config.value_serializer)
-        self.hooks = ProducerHooks.per_record(hooks)
+        self.hooks: ProducerHooks | None = ProducerHooks.per_record(hooks)
 
     @property
     def needed(self) -> bool:

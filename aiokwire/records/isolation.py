@@ -15,9 +15,9 @@ class Visible:
 
     def __init__(self, begin: int) -> None:
         self.batches: list[tuple[RecordBatch, int]] = []  # each with the position after it
-        self.begin = begin  # offsets between this and the first batch are not visible
-        self.end = begin
-        self.epoch = -1  # of the last batch
+        self.begin: int = begin  # offsets between this and the first batch are not visible
+        self.end: int = begin
+        self.epoch: int = -1  # of the last batch
 
 
 def select_visible(batches: Iterable[RecordBatch], begin: int, aborted: Iterable[tuple[int, int]] | None) -> Visible:

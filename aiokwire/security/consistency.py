@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from aiokwire.config import require_bool, require_number
 from aiokwire.errors import ConfigurationError
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.security.jaas import options_of, parse_jaas
 from aiokwire.security.placeholders import resolve
 from aiokwire.security.sasl import UserPassword
@@ -24,7 +24,7 @@ from aiokwire.security.secret import Secret
 if TYPE_CHECKING:
     from aiokwire.security.config import SecurityConfig
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")

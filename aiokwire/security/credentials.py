@@ -18,12 +18,12 @@ import anyio
 
 from aiokwire.clock import wall_ms
 from aiokwire.errors import ConnectionFailed, KafkaError
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.threads import run_in_thread
 
 T = TypeVar("T")
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # A user's function is called once for connections that are opened together, and again for later ones (seconds).
 ASK_INTERVAL: Final = 1.0

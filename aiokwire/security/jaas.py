@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.security.secret import Secret
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 _TOKEN: Final = re.compile(
     r"""\s+ | //[^\n]* | /\*.*?\*/ | (?P<text>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' """

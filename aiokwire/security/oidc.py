@@ -16,7 +16,7 @@ import anyio
 from aiokwire.backoff import Backoff
 from aiokwire.clock import loop_time, wall_ms
 from aiokwire.errors import AuthenticationFailed, ConfigurationError, ConnectionFailed
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.security.config import SecurityConfig
 from aiokwire.security.http import HttpOptions, HttpResponse, check_url, request, shown
 from aiokwire.security.jwt import MAX_TOKEN, encoded_bytes, expiry_of, sign
@@ -110,7 +110,7 @@ JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 RETRIED: Final = frozenset({408, 425, 429})  # with all of 5xx
 SHORTEST_REQUEST: Final = 0.1  # seconds, even near the caller's deadline
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 NewForm = Callable[[], tuple[dict[str, str], dict[str, str]]]
 

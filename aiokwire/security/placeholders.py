@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.security.properties import parse_properties
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 # The same form as in Kafka's `ConfigTransformer`; a provider's name begins with a letter.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from aiokwire.clock import wall_ms
 from aiokwire.errors import ConfigurationError
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.security.certificate_info import PeerCertificate, read_pem
 from aiokwire.security.cipher_suites import openssl_ciphers
 from aiokwire.security.keystores import (
@@ -38,7 +38,7 @@ from aiokwire.threads import run_in_thread
 if TYPE_CHECKING:
     from aiokwire.security.config import SecurityConfig
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 CHECK_SECONDS: Final = 30.0  # the longest time that a renewed certificate is not seen
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from aiokwire.clock import wall_ms
 from aiokwire.errors import AuthenticationFailed, ConfigurationError, ConnectionFailed, KafkaError
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.security.credentials import Fetched, Shared
 from aiokwire.security.http import HttpOptions, HttpResponse, check_url, request, shown
 from aiokwire.security.jwt import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MAX_KEYS: Final = 100
 MAX_NAME: Final = 1024
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 
 class Key(NamedTuple):

@@ -38,7 +38,7 @@ class Session:
         """Raises: ConnectionFailed: no broker could be reached."""
         self.config = config
         self._loop = new_event_loop()
-        self.client = Client(config)
+        self.client: Client = Client(config)
         try:
             self.wait(self.client.start(timeout=min(config.default_api_timeout, START_PATIENCE)))
         except BaseException:

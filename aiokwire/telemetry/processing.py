@@ -40,8 +40,8 @@ class Processing(AbstractContextManager[Span]):
 
     def __init__(self, records: Any, span: Span, context: Context) -> None:
         """`records`: the record, or the sequence of records; `context`: that of the span."""
-        self.records = records
-        self.span = span
+        self.records: Any = records
+        self.span: Span = span
         self._context = context
         self._before: Context | None = None
 

@@ -45,8 +45,8 @@ class Carried:
 
     def __init__(self, context: Context, sender: SpanContext | None) -> None:
         """`context`: the current context with the baggage of the record, and without a span."""
-        self.context = context
-        self.sender = sender
+        self.context: Context = context
+        self.sender: SpanContext | None = sender
 
     @property
     def link(self) -> Link | None:

@@ -52,7 +52,7 @@ class SentHeaders(list[tuple[str, bytes | None]]):
 
     def __init__(self, headers: Sequence[tuple[str, bytes | None]], span: Span) -> None:
         super().__init__(headers)
-        self.span = span
+        self.span: Span = span
 
 
 class Tracing(Hooks):

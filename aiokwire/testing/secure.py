@@ -32,7 +32,7 @@ class SecureBroker(Broker):
 class ThreadedSecureBroker(ThreadedBroker):
     """A `SecureBroker` in a thread."""
 
-    KIND = SecureBroker
+    KIND: type[Broker] = SecureBroker
 
     @property
     def client_options(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from aiokwire.errors import ClosedError, ConfigurationError
 T = TypeVar("T")
 Service: TypeAlias = AbstractAsyncContextManager[Any]
 
-logger = logging.getLogger("aiokwire.web")
+logger: logging.Logger = logging.getLogger("aiokwire.web")
 
 # The name under which the services are in the state of an application.
 STATE: Final = "aiokwire"

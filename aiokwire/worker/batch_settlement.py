@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aiokwire.worker.signatures import RawRecord
     from aiokwire.worker.work_queue import InFlightBatch, WorkQueue
 
-logger = logging.getLogger("aiokwire.worker")
+logger: logging.Logger = logging.getLogger("aiokwire.worker")
 
 Decide = Callable[["InFlightRecord", BaseException], Decision]
 GiveUp = Callable[["InFlightRecord", BaseException, Decision], Awaitable[bool]]

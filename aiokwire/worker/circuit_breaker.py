@@ -97,9 +97,9 @@ class Circuit:
     def __init__(self, breaker: CircuitBreaker, name: str, observer: CircuitObserver) -> None:
         self.breaker = breaker
         self.name = name
-        self.opened_at = 0.0  # on the loop's clock: the first opening since it was closed
-        self.openings = 0
-        self.reason = ""  # why it is open
+        self.opened_at: float = 0.0  # on the loop's clock: the first opening since it was closed
+        self.openings: int = 0
+        self.reason: str = ""  # why it is open
         self._observer = observer
         self._machine = Machine(f"circuit {name}", TRANSITIONS, CircuitState.CLOSED)
         self._clock = asyncio.get_running_loop().time

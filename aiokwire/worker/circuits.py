@@ -16,7 +16,7 @@ from aiokwire.worker.delayed_records import PartitionPauses
 from aiokwire.worker.metrics import CIRCUIT_OPEN, CIRCUIT_OPENINGS
 from aiokwire.worker.work_queue import WorkQueue
 
-logger = logging.getLogger("aiokwire.worker")
+logger: logging.Logger = logging.getLogger("aiokwire.worker")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from aiokwire.worker.completed_offsets import Progress
 from aiokwire.worker.offset_metadata import encode_ranges
 from aiokwire.worker.work_queue import WorkQueue
 
-logger = logging.getLogger("aiokwire.worker")
+logger: logging.Logger = logging.getLogger("aiokwire.worker")
 
 Fatal = Callable[[BaseException], None]
 

@@ -52,7 +52,7 @@ class Sender:
     __slots__ = ("_outlet", "deliveries", "handler", "held")
 
     def __init__(self, handler: str, outlet: Outlet) -> None:
-        self.handler = handler
+        self.handler: str = handler
         self._outlet = outlet
         # For the worker; most handlers send nothing.
         self.held: list[Output] | None = None
@@ -133,12 +133,12 @@ class Context(Sender):
     failures: Mapping[int, BaseException] | None = None
 
     def __init__(self, record: ConsumerRecord[bytes, bytes], attempt: int, handler: str, outlet: Outlet) -> None:
-        self.record = record
-        self.attempt = attempt
+        self.record: ConsumerRecord[bytes, bytes] = record
+        self.attempt: int = attempt
         self.handler = handler  # here, not in the base class: it runs for each record
         self._outlet = outlet
-        self.held = None
-        self.deliveries = None
+        self.held: list[Output] | None = None
+        self.deliveries: list[Delivery] | None = None
 
     @property
     def records(self) -> Sequence[ConsumerRecord[bytes, bytes]]:
@@ -195,4 +195,5 @@ class BatchContext(Context):
         """Note the errors of records, by offset. If all failed, what was sent does not count."""
         self.failures = failures
         if len(failures) == len(self._records):
-            self.held = self.deliveries = None
+            self.held: list[Output] | None = None
+            self.deliveries: list[Delivery] | None = None

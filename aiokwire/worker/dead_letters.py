@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aiokwire.producer import Producer
     from aiokwire.worker.retry_topics import RetryTopics
 
-logger = logging.getLogger("aiokwire.worker")
+logger: logging.Logger = logging.getLogger("aiokwire.worker")
 
 DEFAULT_TOPIC: Final = "{topic}.dlq"
 

@@ -40,7 +40,7 @@ class Turn:
     __slots__ = ("current", "ends")
 
     def __init__(self) -> None:
-        self.ends = 0.0
+        self.ends: float = 0.0
         self.current: Executor | None = None  # which called a handler last
 
     async def pause(self, clock: Callable[[], float]) -> None:
@@ -78,8 +78,8 @@ class Executor:
         self._interruption: Interruption | None = None
         self._error: BaseException | None = None  # of the attempt that was interrupted
         self.item: Work | None = None  # being handled
-        self.started = 0.0  # when the attempt began
-        self.expires = math.inf  # when the attempt times out
+        self.started: float = 0.0  # when the attempt began
+        self.expires: float = math.inf  # when the attempt times out
 
     async def run(self) -> None:
         """Handle records."""

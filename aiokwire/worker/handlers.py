@@ -101,13 +101,15 @@ class Handler:
         key_deserializer: Deserializer | None = None,
         value_deserializer: Deserializer | None = None,
     ) -> None:
-        self.name = checked_name(function, name)
-        self.topics = _checked_topics(self.name, topics)
-        self.concurrency = _checked_concurrency(self.name, concurrency)
-        self.timeout = checked_timeout(self.name, timeout)
-        self.retry = retry
-        self.rate_limit = _checked_type(self.name, "rate_limit", rate_limit, RateLimit)
-        self.circuit_breaker = _checked_type(self.name, "circuit_breaker", circuit_breaker, CircuitBreaker)
+        self.name: str = checked_name(function, name)
+        self.topics: tuple[str | re.Pattern[str], ...] = _checked_topics(self.name, topics)
+        self.concurrency: int | None = _checked_concurrency(self.name, concurrency)
+        self.timeout: float | None = checked_timeout(self.name, timeout)
+        self.retry: RetryPolicy | None = retry
+        self.rate_limit: RateLimit | None = _checked_type(self.name, "rate_limit", rate_limit, RateLimit)
+        self.circuit_breaker: CircuitBreaker | None = _checked_type(
+            self.name, "circuit_breaker", circuit_breaker, CircuitBreaker
+        )
         self._function = function
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._arguments = self._arguments_of(function)
@@ -162,7 +164,7 @@ class BatchHandler(Handler):
     """
 
     __slots__ = ("bounds",)
-    context_type = BatchContext
+    context_type: ClassVar[type[Context]] = BatchContext
 
     def __init__(
         self,

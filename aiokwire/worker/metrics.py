@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from aiokwire.metrics import (
@@ -103,7 +103,7 @@ class HandlerCounts:
 
     def __init__(self) -> None:
         self._completed = DURATION.new_histogram()
-        self.returned = self._completed.observe  # seconds until the handler returned
+        self.returned: Callable[[float], None] = self._completed.observe  # seconds until the handler returned
         self._failed: dict[str, Histogram] = {}  # by the type of the error
         self._actions: dict[str, int] = {}
         self._sizes: Histogram | None = None  # of a handler of batches

@@ -64,7 +64,7 @@ class BatchError(Exception):
         if not errors or not all(isinstance(error, Exception) for error in errors.values()):
             raise InvalidArgument(f"BatchError takes a mapping of indexes or records to exceptions, not {errors!r}")
         super().__init__(f"{len(errors)} record(s) of the batch failed")
-        self.errors = dict(errors)
+        self.errors: dict[int | ConsumerRecord[Any, Any], Exception] = dict(errors)
 
     def by_offset(self, records: Sequence[ConsumerRecord[Any, Any]]) -> dict[int, Exception]:
         """Return the errors by the offsets of the records.

@@ -46,8 +46,8 @@ class PeriodicContext(Sender):
 
     def __init__(self, handler: str, number: int, assignment: Collection[TopicPartition], outlet: Outlet) -> None:
         super().__init__(handler, outlet)
-        self.number = number
-        self.assignment = frozenset(assignment)
+        self.number: int = number
+        self.assignment: frozenset[TopicPartition] = frozenset(assignment)
 
     def __repr__(self) -> str:
         return f"<PeriodicContext of {self.handler}, run {self.number}>"
@@ -82,10 +82,10 @@ class PeriodicHandler:
         timeout: float | None = None,
         runs_on: RunsOn = "each",
     ) -> None:
-        self.name = checked_name(function, name)
-        self.period = self._checked("the period", period, minimum=SHORTEST, maximum=LONGEST)
-        self.jitter = self._checked("jitter", jitter, minimum=0, maximum=1)
-        self.timeout = checked_timeout(self.name, timeout)
+        self.name: str = checked_name(function, name)
+        self.period: float = self._checked("the period", period, minimum=SHORTEST, maximum=LONGEST)
+        self.jitter: float = self._checked("jitter", jitter, minimum=0, maximum=1)
+        self.timeout: float | None = checked_timeout(self.name, timeout)
         if runs_on not in _RUNS_ON:
             raise ConfigurationError(
                 f"handler {self.name}: runs_on must be one of {', '.join(_RUNS_ON)}, not {runs_on!r}"

@@ -27,7 +27,7 @@ from aiokwire.worker.periodic import PeriodicContext, PeriodicHandler
 from aiokwire.worker.settlement import Publisher
 from aiokwire.worker.work_queue import WorkQueue
 
-logger = logging.getLogger("aiokwire.worker")
+logger: logging.Logger = logging.getLogger("aiokwire.worker")
 
 # Of a series of failures, those with these numbers and every 100th are logged as warnings.
 _LOGGED: Final = (1, 2, 5, 20)
@@ -105,7 +105,7 @@ class PeriodicRun(HookCaller):
         """`timeout`: seconds of a run; `publisher`: with exactly-once."""
         super().__init__(hooks, logger)
         self.handler = handler
-        self.counts = PeriodicCounts()
+        self.counts: PeriodicCounts = PeriodicCounts()
         self.ended: anyio.Event | None = None  # while a run is running
         self._timeout = timeout
         self._assignments = assignments

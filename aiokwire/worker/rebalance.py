@@ -20,7 +20,7 @@ from aiokwire.worker.offset_metadata import decode_ranges
 from aiokwire.worker.retry_topics import RetryTopics
 from aiokwire.worker.work_queue import HandlerLine, WorkQueue
 
-logger = logging.getLogger("aiokwire.worker")
+logger: logging.Logger = logging.getLogger("aiokwire.worker")
 
 # How long (seconds) the commit of revoked partitions may take.
 COMMIT_TIMEOUT: Final = 10.0

@@ -18,7 +18,7 @@ from aiokwire.types import IsolationLevel, OffsetAndMetadata, TopicPartition
 from aiokwire.worker.completed_offsets import Progress
 from aiokwire.worker.work_queue import AssignedPartition
 
-logger = logging.getLogger("aiokwire.worker")
+logger: logging.Logger = logging.getLogger("aiokwire.worker")
 
 # The producers that may fail in a row before one has committed.
 MOST_PRODUCERS: Final = 10
@@ -37,10 +37,12 @@ class SentOffsets:
         offsets: dict[TopicPartition, OffsetAndMetadata] | None = None,
         partitions: dict[TopicPartition, AssignedPartition] | None = None,
     ) -> None:
-        self.progress = progress or {}
-        self.offsets = offsets or {}
+        self.progress: dict[TopicPartition, Progress] = progress or {}
+        self.offsets: dict[TopicPartition, OffsetAndMetadata] = offsets or {}
         self._partitions = partitions or {}
-        self.before = {tp: partition.stored for tp, partition in self._partitions.items()}
+        self.before: dict[TopicPartition, OffsetAndMetadata | None] = {
+            tp: partition.stored for tp, partition in self._partitions.items()
+        }
 
     def held_in(self, partitions: Mapping[TopicPartition, AssignedPartition]) -> list[TopicPartition]:
         """Return those that this worker has not given up since."""
@@ -65,7 +67,7 @@ class RenewableProducer:
         has_own_id: bool,
     ) -> None:
         """`has_own_id`: no other producer can have its transactional id."""
-        self.current = new(config)
+        self.current: Producer[bytes, bytes] = new(config)
         self._new = new
         self._has_own_id = has_own_id
         self._failed = 0  # since the last success

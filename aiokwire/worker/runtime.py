@@ -48,7 +48,7 @@ from aiokwire.worker.settlement import Settlement
 from aiokwire.worker.transactional import DeadLetterSender, TransactionCommitter
 from aiokwire.worker.work_queue import HandlerLine, WorkQueue
 
-logger = logging.getLogger("aiokwire.worker")
+logger: logging.Logger = logging.getLogger("aiokwire.worker")
 
 Groups = Mapping[TopicPartition, Sequence[ConsumerRecord[bytes, bytes]]]
 
@@ -67,7 +67,7 @@ class DirectOutlet:
 
     def __init__(self, producer: Producer[bytes, bytes], retry_topics: RetryTopics, *, holds_outputs: bool) -> None:
         self.holds_outputs = holds_outputs
-        self.is_stopping = False
+        self.is_stopping: bool = False
         self._producer = producer
         self._retry_topics = retry_topics
 
@@ -107,7 +107,7 @@ class Runtime:
         if not len(handlers):
             raise ConfigurationError('the worker has no handlers: add one with @worker.handler("topic")')
         self.failure: BaseException | None = None
-        self.stopped = anyio.Event()
+        self.stopped: anyio.Event = anyio.Event()
         self._config = config
         self._handlers = handlers
         self._hooks = hooks_for(hooks, config.client_id, config.group)
@@ -120,7 +120,7 @@ class Runtime:
             has_own_id=config.transactional_id is None and config.group_instance_id is None,
         )
         self.consumer: Consumer[bytes, bytes] = Consumer(config=config.new_consumer_config(), hooks=hooks, rng=rng)
-        self.queue = WorkQueue(
+        self.queue: WorkQueue = WorkQueue(
             Order.parse(config.order), config.max_in_flight_records, config.max_in_flight_bytes, self._fetch_again
         )
         self._retry_topics = RetryTopics(config.retry_topic, config.group, self._delays_of)

@@ -29,7 +29,7 @@ from aiokwire.worker.work_queue import InFlightBatch, Work, WorkQueue
 if TYPE_CHECKING:
     from aiokwire.worker.executor import RetryTimer
 
-logger = logging.getLogger("aiokwire.worker")
+logger: logging.Logger = logging.getLogger("aiokwire.worker")
 
 
 class Source(Protocol):

@@ -148,7 +148,7 @@ class Argument:
             mark is Key or isinstance(mark, Key) for mark in get_args(annotation)[1:]
         )
         # Compared by `==`: Headers is an alias of a generic type.
-        self.is_value = not (self._is_record or self._is_key or annotation is Context or annotation == Headers)
+        self.is_value: bool = not (self._is_record or self._is_key or annotation is Context or annotation == Headers)
 
     def fill(self) -> Fill:
         """Return the function that returns the argument for a record."""

@@ -37,7 +37,7 @@ from aiokwire.worker.recovery import RenewableProducer, SentOffsets, committed_n
 from aiokwire.worker.settlement import Source
 from aiokwire.worker.work_queue import WorkQueue
 
-logger = logging.getLogger("aiokwire.worker")
+logger: logging.Logger = logging.getLogger("aiokwire.worker")
 
 # A transaction with this many records is committed at once.
 MOST_OUTPUTS: Final = 10_000

@@ -43,14 +43,14 @@ class HandlerLine(Line):
     ) -> None:
         """`timeout`: seconds, `math.inf` without a limit. `attempt` calls the handler once."""
         super().__init__(handler.concurrency, limiters if circuit is None else (*limiters, circuit))
-        self.circuit = circuit
-        self.counts = HandlerCounts()
-        self.handler = handler
-        self.name = handler.name
+        self.circuit: Circuit | None = circuit
+        self.counts: HandlerCounts = HandlerCounts()
+        self.handler: Handler = handler
+        self.name: str = handler.name
         self.new_context: Callable[[Any, int, str, Outlet], Context] = handler.context_type
-        self.attempt = attempt
-        self.policy = policy
-        self.timeout = timeout
+        self.attempt: Attempt = attempt
+        self.policy: RetryPolicy = policy
+        self.timeout: float = timeout
 
 
 class AssignedPartition:
@@ -82,20 +82,20 @@ class AssignedPartition:
         stored: OffsetAndMetadata | None,
     ) -> None:
         """`delay`: seconds for which records of a retry topic wait; 0: it is not of one."""
-        self.tp = tp
-        self.delay = delay
-        self.handler_line = handler_line
-        self.completed = completed
+        self.tp: TopicPartition = tp
+        self.delay: float = delay
+        self.handler_line: HandlerLine = handler_line
+        self.completed: CompletedOffsets = completed
         self.assembly: BatchAssembly | None = None  # of a handler of batches
         self.committed: Progress | None = None  # by this worker, last
-        self.stored = stored  # at the group's coordinator
-        self.in_flight = 0
-        self.bytes = 0  # of the records in flight
-        self.running = 0  # handlers, and handled records that wait for deliveries
-        self.is_full = False  # it is not read until half of its share is finished
-        self.is_closing = False  # no further record of it starts
+        self.stored: OffsetAndMetadata | None = stored  # at the group's coordinator
+        self.in_flight: int = 0
+        self.bytes: int = 0  # of the records in flight
+        self.running: int = 0  # handlers, and handled records that wait for deliveries
+        self.is_full: bool = False  # it is not read until half of its share is finished
+        self.is_closing: bool = False  # no further record of it starts
         self.held: Sequence[RawRecord] = ()  # read, and not due
-        self.held_since = 0.0
+        self.held_since: float = 0.0
 
 
 class InFlightBatch(Ordered):
@@ -105,11 +105,11 @@ class InFlightBatch(Ordered):
 
     def __init__(self, partition: AssignedPartition) -> None:
         super().__init__(partition.tp, None, partition.handler_line)
-        self.partition = partition
+        self.partition: AssignedPartition = partition
         self.record: list[RawRecord] = []  # named as that of `InFlightRecord`: what a handler is called with
-        self.attempt = 1
-        self.due = 0.0  # when it waits for further records no longer
-        self.is_offered = False  # it may be handled
+        self.attempt: int = 1
+        self.due: float = 0.0  # when it waits for further records no longer
+        self.is_offered: bool = False  # it may be handled
 
     @property
     def count(self) -> int:

@@ -33,7 +33,7 @@ from aiokwire.worker.runtime import Runtime
 
 F = TypeVar("F", bound=HandlerFunction)
 
-logger = logging.getLogger("aiokwire.worker")
+logger: logging.Logger = logging.getLogger("aiokwire.worker")
 
 
 @documents_options(WorkerConfig)

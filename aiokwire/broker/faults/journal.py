@@ -24,12 +24,12 @@ class JournalEntry:
     __slots__ = ("_frame", "_request", "api", "client_id", "connection", "node", "time", "version")
 
     def __init__(self, call: Call, frame: bytes, time: float) -> None:
-        self.api = ApiKey(call.api)
-        self.version = call.version
-        self.node = call.node.id
-        self.client_id = call.client_id
-        self.connection = call.connection_id
-        self.time = time  # of the loop
+        self.api: ApiKey = ApiKey(call.api)
+        self.version: int = call.version
+        self.node: int = call.node.id
+        self.client_id: str | None = call.client_id
+        self.connection: int = call.connection_id
+        self.time: float = time  # of the loop
         self._frame = frame
         self._request: Request[Any] | None = None
 

@@ -103,11 +103,11 @@ class Rule:
     def __init__(self, terms: Terms, act: Act | None = None) -> None:
         """`act` returns the result of a request; without it the request is handled as usual."""
         self._interceptor = terms.interceptor
-        self.match = terms.match
+        self.match: Match = terms.match
         self._left = terms.times
         self._to_pass = terms.nth - 1
         self._act = act
-        self.hits = 0
+        self.hits: int = 0
         self._changed = anyio.Event()
 
     def remove(self) -> None:
@@ -171,7 +171,7 @@ class ErrorRule(Rule):
     def __init__(self, terms: Terms, code: ErrorCode) -> None:
         super().__init__(terms, lambda request, call, work: error_response(request, call.version, code))
         self.code = code
-        self.in_parts = terms.match.api in IN_PARTS and code not in OF_THE_WHOLE
+        self.in_parts: bool = terms.match.api in IN_PARTS and code not in OF_THE_WHOLE
 
 
 class Observation(Rule, Generic[R]):

@@ -37,14 +37,14 @@ class ClassicMember:
         assignment: bytes = b"",
         is_new: bool = False,
     ) -> None:
-        self.member_id = member_id
-        self.instance_id = instance_id
-        self.client = client
-        self.protocols = protocols
-        self.session_timeout_ms = session_timeout_ms
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.assignment = assignment
-        self.is_new = is_new  # in its first join, which its client may abandon
+        self.member_id: str = member_id
+        self.instance_id: str | None = instance_id
+        self.client: Client = client
+        self.protocols: tuple[tuple[str, bytes], ...] = protocols
+        self.session_timeout_ms: int = session_timeout_ms
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.assignment: bytes = assignment
+        self.is_new: bool = is_new  # in its first join, which its client may abandon
         self.joining: Reply[Joined] | None = None  # of a JoinGroup in progress
         self.syncing: Reply[Synced] | None = None  # of a SyncGroup in progress
 
@@ -97,20 +97,20 @@ class ClassicGroup:
     """The members, generation and state of a group."""
 
     def __init__(self, group_id: str, changed_ms: int = -1) -> None:
-        self.group_id = group_id
+        self.group_id: str = group_id
         self._machine = Machine(f"group {group_id}", TRANSITIONS, ClassicState.EMPTY)
-        self.generation = 0
-        self.protocol_type = ""  # none: only offsets were committed
+        self.generation: int = 0
+        self.protocol_type: str = ""  # none: only offsets were committed
         self.protocol: str | None = None
         self.leader: str | None = None
-        self.changed_ms = changed_ms  # wall clock, of the last change of state
+        self.changed_ms: int = changed_ms  # wall clock, of the last change of state
         self.members: dict[str, ClassicMember] = {}  # in the order of joining
         self.static: dict[str, str] = {}  # member ids by group instance id
         self.pending: dict[str, None] = {}  # ids sent with MEMBER_ID_REQUIRED and not used yet
         self.unsynced: dict[str, None] = {}  # members of this generation that have sent no SyncGroup yet
         # During the wait for the first members of an empty group: the milliseconds left for it.
         self.initial_ms: int | None = None
-        self.grew = False  # since that wait last started
+        self.grew: bool = False  # since that wait last started
 
     @property
     def state(self) -> ClassicState:

@@ -23,7 +23,7 @@ from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 NEW_MEMBER_TIMEOUT_MS = 300_000  # that a member may wait in its first join (a constant in Java, too)
 LEAST_WAIT_MS = 1000  # between two checks for static members that have not returned

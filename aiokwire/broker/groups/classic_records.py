@@ -62,7 +62,7 @@ class GroupLogValue(Data):
     __slots__ = ("group",)
 
     def __init__(self, group: ClassicGroup) -> None:
-        self.group = group
+        self.group: ClassicGroup = group
 
     def encode(self, out: PlainWriter, version: int) -> None:
         group = self.group

@@ -82,18 +82,18 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0  # rises with every change of members, subscriptions or topics
-        self.metadata_hash = 0  # of the subscribed topics at that epoch
-        self.assignment_epoch = 0  # the group's epoch when the target was computed
-        self.assignor = ""  # of the target; not logged, as in Kafka
+        self.epoch: int = 0  # rises with every change of members, subscriptions or topics
+        self.metadata_hash: int = 0  # of the subscribed topics at that epoch
+        self.assignment_epoch: int = 0  # the group's epoch when the target was computed
+        self.assignor: str = ""  # of the target; not logged, as in Kafka
         self.members: dict[str, ConsumerMember] = {}
         self.static: dict[str, str] = {}  # member ids by group instance id
         self.target: dict[str, Parts] = {}
         self.owners: dict[Part, str] = {}  # member ids
         self.regexes: dict[str, tuple[str, ...]] = {}  # the topics that match each pattern
-        self.seen_topics = -1  # the version of the topics for which the hash and the patterns were computed
-        self.emptied_ms = -1  # wall clock, when the last member left
-        self.dead = False
+        self.seen_topics: int = -1  # the version of the topics for which the hash and the patterns were computed
+        self.emptied_ms: int = -1  # wall clock, when the last member left
+        self.dead: bool = False
 
     @property
     def state(self) -> ConsumerState:

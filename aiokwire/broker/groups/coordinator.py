@@ -37,7 +37,7 @@ from aiokwire.errors import StorageError
 from aiokwire.records import RecordBatch
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 Group = ClassicGroup | ConsumerGroup
 A = TypeVar("A")

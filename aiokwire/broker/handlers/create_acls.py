@@ -13,7 +13,7 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.protocol.messages import create_acls as messages
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 MOST = 10_000  # ACLs of one request
 

@@ -13,7 +13,7 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
 from aiokwire.protocol.messages import delete_acls as messages
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 MOST = 10_000  # ACLs that a request may remove
 

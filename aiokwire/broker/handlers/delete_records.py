@@ -15,7 +15,7 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import OffsetOutOfRange, StorageError
 from aiokwire.protocol.messages import delete_records as messages
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def handle(request: messages.DeleteRecordsRequest, call: Call) -> messages.DeleteRecordsResponse:

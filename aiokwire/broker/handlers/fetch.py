@@ -33,7 +33,7 @@ from aiokwire.errors import CorruptRecord, OffsetOutOfRange, StorageError
 from aiokwire.protocol.messages import fetch as messages
 from aiokwire.records import convert, scan_batches
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 READ_COMMITTED = 1
 READ = AclOperation.READ  # found faster than a member of an enum, once for each partition

@@ -19,7 +19,7 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
 from aiokwire.protocol.messages import init_producer_id as messages
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 FENCED_SINCE = 4
 

@@ -20,7 +20,7 @@ from aiokwire.broker.handlers._shared import client_of
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import join_group as messages
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 ID_FIRST_SINCE = 4
 INSTANCES_SINCE = 5

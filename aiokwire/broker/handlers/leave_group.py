@@ -17,7 +17,7 @@ from aiokwire.broker.groups import Leaver, too_long
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import leave_group as messages
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 SEVERAL_SINCE = 3
 

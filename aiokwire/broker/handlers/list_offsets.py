@@ -27,7 +27,7 @@ from aiokwire.protocol.messages import list_offsets as messages
 from aiokwire.threads import run_in_thread
 from aiokwire.types import OffsetAndTimestamp
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 LATEST = -1
 EARLIEST = -2

@@ -39,7 +39,7 @@ from aiokwire.records import RecordBatch
 from aiokwire.threads import run_in_thread
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 ALL_IN_SYNC = -1
 NO_ANSWER = 0

@@ -18,7 +18,7 @@ from aiokwire.errors import StorageError
 from aiokwire.protocol.messages import write_txn_markers as messages
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def handle(request: messages.WriteTxnMarkersRequest, call: Call) -> messages.WriteTxnMarkersResponse:

@@ -26,7 +26,7 @@ class LeaderEpochs:
         self._storage = storage
         self.directory = directory
         self._path = f"{directory}/{EPOCH_FILE}"
-        self.temporary = f"{self._path}.tmp"
+        self.temporary: str = f"{self._path}.tmp"
         self.entries: list[tuple[int, int]] = []
         self._saved: bytes | None = None  # the file's content
         self._written: bytes | None = None  # the temporary file's content

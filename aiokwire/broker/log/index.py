@@ -113,8 +113,8 @@ class OffsetIndex(_Pairs):
     """Last offset of a batch to its start position, for about one batch in each interval."""
 
     ENTRY = _OFFSET_ENTRY
-    OTHERS = "i"
-    OFFSET_FIRST = True
+    OTHERS: str = "i"
+    OFFSET_FIRST: bool = True
 
     __slots__ = ()
 
@@ -150,8 +150,8 @@ class TimeIndex(_Pairs):
     """The greatest timestamp so far and the last offset of the batch that has it."""
 
     ENTRY = _TIME_ENTRY
-    OTHERS = "q"
-    OFFSET_FIRST = False
+    OTHERS: str = "q"
+    OFFSET_FIRST: bool = False
 
     __slots__ = ()
 
@@ -194,7 +194,7 @@ class TransactionIndex(_Saved):
 
     def __init__(self, content: bytes | None = None) -> None:
         super().__init__()
-        self.entries = [AbortedTransaction(*fields[1:]) for fields in self._unpack(content)]
+        self.entries: list[AbortedTransaction] = [AbortedTransaction(*fields[1:]) for fields in self._unpack(content)]
         self._loaded(content)
 
     def __len__(self) -> int:

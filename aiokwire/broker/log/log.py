@@ -17,6 +17,7 @@ import anyio
 
 from aiokwire.broker.log.batches import read_marker
 from aiokwire.broker.log.config import LogConfig
+from aiokwire.broker.log.epochs import LeaderEpochs
 from aiokwire.broker.log.index import AbortedTransaction
 from aiokwire.broker.log.lookup import Candidate, find_max_timestamp, find_timestamp
 from aiokwire.broker.log.producers import ProducerStates
@@ -63,7 +64,7 @@ class PartitionLog:
         self.partition = partition
         self.topic_id = topic_id
         self.directory = directory
-        self.config = config
+        self.config: LogConfig = config
         self._storage = storage
         loaded = load_log(
             storage,
@@ -96,11 +97,11 @@ class PartitionLog:
 
     def _adopt(self, loaded: LoadedLog) -> None:
         self._set_segments(loaded.segments)
-        self.log_start_offset = loaded.log_start_offset
-        self.end_offset = loaded.end_offset
-        self.recovery_point = loaded.recovery_point
-        self.leader_epochs = loaded.epochs
-        self.producers = loaded.producers
+        self.log_start_offset: int = loaded.log_start_offset
+        self.end_offset: int = loaded.end_offset
+        self.recovery_point: int = loaded.recovery_point
+        self.leader_epochs: LeaderEpochs = loaded.epochs
+        self.producers: ProducerStates = loaded.producers
         self._snapshots = loaded.snapshots
 
     def __repr__(self) -> str:

@@ -54,11 +54,11 @@ class LogManager:
         rng: random.Random | None = None,
     ) -> None:
         self.storage = storage
-        self.config = config or LogConfig()
+        self.config: LogConfig = config or LogConfig()
         self.node_id = node_id
-        self.cluster_id = cluster_id or ""
-        self.directory_id = ""
-        self.leader_epoch = 0  # of every partition whose log has no greater one
+        self.cluster_id: str = cluster_id or ""
+        self.directory_id: str = ""
+        self.leader_epoch: int = 0  # of every partition whose log has no greater one
         self._producer_expiration_ms = producer_expiration_ms
         self._rng = rng or random.Random()
         self._logs: dict[TopicPartition, PartitionLog] = {}

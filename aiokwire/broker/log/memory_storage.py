@@ -20,9 +20,9 @@ class MemoryFile:
 
     def __init__(self, storage: MemoryStorage) -> None:
         self._storage = storage
-        self.data = bytearray()
-        self.synced = 0  # flushed bytes from the start
-        self.modified_ms = wall_ms()
+        self.data: bytearray = bytearray()
+        self.synced: int = 0  # flushed bytes from the start
+        self.modified_ms: int = wall_ms()
 
     def pread(self, size: int, position: int) -> bytes:
         with memoryview(self.data) as view:

@@ -46,12 +46,12 @@ class ProducerState:
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transaction_start")
 
     def __init__(self, producer_id: int, epoch: int) -> None:
-        self.producer_id = producer_id
-        self.epoch = epoch
+        self.producer_id: int = producer_id
+        self.epoch: int = epoch
         self.batches: deque[ProducedBatch] = deque(maxlen=DUPLICATE_WINDOW)  # of this epoch, oldest first
-        self.coordinator_epoch = -1
-        self.transaction_start = -1  # the first offset of the open transaction
-        self.last_timestamp = -1
+        self.coordinator_epoch: int = -1
+        self.transaction_start: int = -1  # the first offset of the open transaction
+        self.last_timestamp: int = -1
 
     @property
     def last_sequence(self) -> int:

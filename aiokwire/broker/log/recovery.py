@@ -18,7 +18,7 @@ from aiokwire.broker.log.segment import DELETED, INDEX_SUFFIXES, LOG, Segment
 from aiokwire.broker.log.storage import Storage
 from aiokwire.errors import CorruptRecord
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 SNAPSHOT = ".snapshot"
 # The part of a log's end that is searched for batches that producers may retry.
@@ -199,7 +199,9 @@ class SnapshotFiles:
         """`names` are those in the directory."""
         self._storage = storage
         self._directory = directory
-        self.offsets = sorted(int(name[:20]) for name in names if name.endswith(SNAPSHOT) and name[:20].isdigit())
+        self.offsets: list[int] = sorted(
+            int(name[:20]) for name in names if name.endswith(SNAPSHOT) and name[:20].isdigit()
+        )
 
     def path(self, offset: int) -> str:
         return f"{self._directory}/{offset:020d}{SNAPSHOT}"

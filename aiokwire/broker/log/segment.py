@@ -57,11 +57,11 @@ class Segment:
     )
 
     def __init__(self, storage: Storage, directory: str, base_offset: int, created_ms: int) -> None:
-        self.storage = storage
+        self.storage: Storage = storage
         self._directory = directory
-        self.base_offset = base_offset
-        self.created_ms = created_ms
-        self.name = f"{directory}/{base_offset:020d}"
+        self.base_offset: int = base_offset
+        self.created_ms: int = created_ms
+        self.name: str = f"{directory}/{base_offset:020d}"
         self._file: StoredFile | None = None
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
@@ -71,7 +71,7 @@ class Segment:
         self._since_index = 0  # bytes since the last index entry
         self._may_have_txn_file = True
         self.damage: Damage | None = None  # where `rebuild` cut the file
-        self.size = max(storage.size(self.name + LOG), 0)
+        self.size: int = max(storage.size(self.name + LOG), 0)
 
     def __repr__(self) -> str:
         return f"<Segment {self.name} {self.size} bytes>"

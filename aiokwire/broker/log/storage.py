@@ -203,7 +203,7 @@ class DiskStorage:
 
     def __init__(self, root: str | Path, *, mode: int = 0o700) -> None:
         """`mode`: permissions of new directories; new files have the same without execution."""
-        self.root = str(root)
+        self.root: str = str(root)
         self._mode = mode
         self._file_mode = mode & 0o666
         self._lock_fd = -1

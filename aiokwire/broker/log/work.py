@@ -16,7 +16,7 @@ class Work:
     __slots__ = ("_finish", "_run", "what")
 
     def __init__(self, what: str, run: Callable[[], None], finish: Callable[[], None] | None = None) -> None:
-        self.what = what
+        self.what: str = what
         self._run = run
         self._finish = finish
 
@@ -55,11 +55,11 @@ class Flush(Work):
     ) -> None:
         """Flushes `paths` and `directories`, updates the file of `epochs`; `lock` is the log's."""
         super().__init__(what, lambda: flush_all(storage, [self]), finish)
-        self.storage = storage
-        self.paths = paths
-        self.epochs = epochs
-        self.directories = directories
-        self.lock = lock
+        self.storage: Storage = storage
+        self.paths: Sequence[str] = paths
+        self.epochs: LeaderEpochs = epochs
+        self.directories: Sequence[str] = directories
+        self.lock: threading.Lock = lock
 
 
 def flush_all(storage: Storage, flushes: Sequence[Flush]) -> None:

@@ -46,7 +46,7 @@ class OffsetLogValue(Data):
     __slots__ = ("committed",)
 
     def __init__(self, committed: CommittedOffset) -> None:
-        self.committed = committed
+        self.committed: CommittedOffset = committed
 
     def encode(self, out: PlainWriter, version: int) -> None:
         one = self.committed

@@ -39,7 +39,7 @@ class OffsetStore:
 
     def __init__(self, topics: TopicRegistry, configs: BrokerConfigs) -> None:
         # The group coordinator keeps its groups in the same topic.
-        self.log = InternalTopic(
+        self.log: InternalTopic = InternalTopic(
             topics,
             OFFSETS_TOPIC,
             configs.integer("offsets.topic.num.partitions"),

@@ -26,7 +26,7 @@ class Budget:
     __slots__ = ("left",)
 
     def __init__(self, steps: int = BUDGET) -> None:
-        self.left = steps
+        self.left: int = steps
 
     def spend(self, steps: int) -> None:
         """Use up `steps` of the budget.

@@ -47,10 +47,10 @@ class Authenticator:
         self._rules = rules
         self._now = now
         self.principal: Principal = ANONYMOUS
-        self.is_ready = False
-        self.reads_tokens = False  # the next frame is a token without a header
-        self.session_lifetime_ms = 0  # of the last login; 0: no limit
-        self.used_token = False  # the last login was one with a delegation token
+        self.is_ready: bool = False
+        self.reads_tokens: bool = False  # the next frame is a token without a header
+        self.session_lifetime_ms: int = 0  # of the last login; 0: no limit
+        self.used_token: bool = False  # the last login was one with a delegation token
         self._server: SaslServer | None = None  # of the exchange in progress
         self._mechanism = ""  # of the exchange in progress, or the last one
         self._last_mechanism = ""  # of the last successful login

@@ -19,7 +19,7 @@ from aiokwire.broker.security.principals import Principal
 from aiokwire.broker.security.store import SecurityStore
 from aiokwire.errors import ConfigurationError, StorageError
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 PER_WINDOW: Final = 10  # lines for one principal
 WINDOW: Final = 60.0  # seconds
@@ -138,7 +138,7 @@ class Authorizer:
         self._acls = AclIndex()
         self._known: dict[tuple[Principal, str, AclOperation, ResourceType, str], Decision] = {}
         self._known_any: dict[tuple[Principal, str, AclOperation, ResourceType], bool] = {}
-        self.audit = AuditLog()
+        self.audit: AuditLog = AuditLog()
 
     # --- decisions ----------------------------------------------------------------------------------------------------
 

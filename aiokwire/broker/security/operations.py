@@ -238,5 +238,8 @@ RULES: Final[Mapping[ApiKey, tuple[Rule, ...]]] = {
 
 # The rules that are checked before the handler, by API.
 WHOLE_RULES: Final[Mapping[int, tuple[Rule, ...]]] = {
-    int(key): whole for key, rules in RULES.items() if (whole := tuple(rule for rule in rules if rule.is_whole))
+    int(key): whole
+    for key, rules in RULES.items()
+    for whole in (tuple(rule for rule in rules if rule.is_whole),)
+    if whole
 }

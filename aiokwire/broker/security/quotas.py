@@ -286,7 +286,7 @@ class Usage:
 
     def __init__(self, request_bytes: int) -> None:
         """The time of its processing begins."""
-        self.request_bytes = request_bytes
+        self.request_bytes: int = request_bytes
         self._since = precise_seconds()
         self._seconds: float | None = None
 
@@ -307,7 +307,7 @@ class MutationQuota:
         self._limit = limit
         self._clock = clock
         self._strict = strict  # reject; clients of older versions are only throttled
-        self.throttle_ms = 0
+        self.throttle_ms: int = 0
 
     def record(self, partitions: int) -> None:
         """Count mutations.
@@ -343,7 +343,7 @@ class ClientQuotas:
     ) -> None:
         """`windows`, `mutations`: number and size in seconds of the windows of rates, and of the
         windows that a burst of mutations may use up; `clock`: the event loop's."""
-        self.enabled = False  # whether there are any quotas
+        self.enabled: bool = False  # whether there are any quotas
         self._table = QuotaTable()
         self._store = store
         self._clock = clock

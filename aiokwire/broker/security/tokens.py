@@ -20,7 +20,7 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.security import ScramCredential, Secret, random_text, scram_credential
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 SECTION: Final = "tokens"
 

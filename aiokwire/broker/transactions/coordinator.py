@@ -29,7 +29,7 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 STATE_TOPIC = "__transaction_state"
 COORDINATOR_EPOCH = 0  # there is only one coordinator
@@ -53,7 +53,7 @@ class TransactionCoordinator:
     ) -> None:
         self._topics = topics
         self._producer_ids = producer_ids
-        self.markers = Markers(topics, on_marker)
+        self.markers: Markers = Markers(topics, on_marker)
         self._max_timeout_ms = configs.integer("transaction.max.timeout.ms")
         self._expiration_ms = configs.integer("transactional.id.expiration.ms")
         self._log = InternalTopic(

@@ -29,8 +29,8 @@ class PartitionsOfTopic(Struct):
     __slots__ = ("topic", "partitions", "unknown_tags")
 
     def __init__(self, topic: str, partitions: list[int]) -> None:
-        self.topic = topic
-        self.partitions = partitions
+        self.topic: str = topic
+        self.partitions: list[int] = partitions
         self.unknown_tags: tuple[tuple[int, bytes], ...] = ()
 
     def encode(self, out: PlainWriter, version: int) -> None:
@@ -53,7 +53,7 @@ class TransactionLogValue(Data):
     __slots__ = ("transaction",)
 
     def __init__(self, transaction: Transaction) -> None:
-        self.transaction = transaction
+        self.transaction: Transaction = transaction
 
     def encode(self, out: PlainWriter, version: int) -> None:
         one = self.transaction

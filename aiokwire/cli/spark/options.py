@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from aiokwire.cli.options import pairs_option, parse_pairs, without_secrets
+from aiokwire.cli.options import Decorator, pairs_option, parse_pairs, without_secrets
 from aiokwire.units import parse_duration, parse_size
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
@@ -26,7 +26,7 @@ def spark_options(function: CommandT) -> CommandT:
 
 
 # `--option name=value`, by the names of the source `aiokwire`: the parameter `options`.
-source_options = pairs_option(
+source_options: Decorator = pairs_option(
     "--option",
     "-o",
     "options",
@@ -35,7 +35,7 @@ source_options = pairs_option(
 )
 
 # `--set name=value` for `${name}` in a file: the parameter `parameters`.
-parameter_options = pairs_option(
+parameter_options: Decorator = pairs_option(
     "--set", "parameters", help="Parameter of the file, written there as ${NAME}", parse=without_secrets(parse_pairs)
 )
 

@@ -72,7 +72,7 @@ class KafkaProtocolError(KafkaError, errors.ProtocolViolation):
 
 
 class CorrelationIdError(KafkaProtocolError):
-    retriable = True
+    retriable: Any = True
 
 
 class Cancelled(KafkaError):

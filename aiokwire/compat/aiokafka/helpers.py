@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 from os import PathLike
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 _Path = str | bytes | PathLike[str] | PathLike[bytes]
 

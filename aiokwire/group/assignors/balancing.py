@@ -31,9 +31,11 @@ class Shares:
 
     def __init__(self, wants: Mapping[str, Iterable[str]], partitions: Partitions, owners: Owners) -> None:
         """`wants`: the topics of each member, in the order in which members receive partitions."""
-        self.wants = {member: dict.fromkeys(t for t in topics if t in partitions) for member, topics in wants.items()}
+        self.wants: dict[str, dict[str, None]] = {
+            member: dict.fromkeys(t for t in topics if t in partitions) for member, topics in wants.items()
+        }
         self.owners = owners
-        self.loads = dict.fromkeys(wants, 0)
+        self.loads: dict[str, int] = dict.fromkeys(wants, 0)
         self.held: dict[str, dict[str, dict[TopicPartition, None]]] = {member: {} for member in wants}
         self.holders: dict[str, dict[str, None]] = {topic: {} for topic in partitions}
         self.takers: dict[str, list[str]] = {topic: [] for topic in partitions}
@@ -85,7 +87,7 @@ class Racks:
         """`members`: the rack of each, if it has one."""
         self._members = {member: rack for member, rack in members.items() if rack}
         replicas = {info.topic_partition: info.racks for infos in partitions.values() for info in infos}
-        self.matter = racks_matter(self._members.values(), replicas.values())
+        self.matter: bool = racks_matter(self._members.values(), replicas.values())
         self._replicas = replicas if self.matter else {}
 
     def rack_of(self, member: str) -> str | None:

@@ -14,11 +14,11 @@ from aiokwire.errors import ProtocolViolation
 from aiokwire.group.assignors.balancing import balance
 from aiokwire.group.assignors.base import Assignment, Members, Partitions, in_order
 from aiokwire.group.subscription_format import NO_GENERATION, MemberSubscription, by_topic
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.protocol import PlainReader, PlainWriter
 from aiokwire.types import TopicPartition
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 
 class Memory(NamedTuple):

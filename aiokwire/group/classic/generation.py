@@ -20,7 +20,7 @@ class MemberId:
     """
 
     def __init__(self) -> None:
-        self.current = ""
+        self.current: str = ""
         self._former = ""  # of the last complete generation, after it was refused
 
     def given(self, member_id: str) -> None:

@@ -32,7 +32,7 @@ from aiokwire.group.membership import Host, MemberOptions, metadata_refresh_inte
 from aiokwire.group.state_table import MemberEvent
 from aiokwire.group.status import MemberStatus
 from aiokwire.group.subscription_format import decode_assignment
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.protocol import Request, Response
 from aiokwire.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from aiokwire.protocol.messages.heartbeat import HeartbeatResponse
@@ -41,7 +41,7 @@ from aiokwire.types import GroupMetadata, TopicPartition
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 # The response to a join follows when all members have joined, or when the rebalance timeout is over, plus this slack.
 RESPONSE_SLACK = 5.0  # seconds (Java: JOIN_GROUP_TIMEOUT_LAPSE)

@@ -35,14 +35,14 @@ from aiokwire.group.member_base import LeaveRequest, MemberBase
 from aiokwire.group.membership import Host, MemberOptions
 from aiokwire.group.state_table import MemberEvent
 from aiokwire.group.status import MemberStatus
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.net import ApiVersions
 from aiokwire.protocol import Response
 from aiokwire.protocol.messages import metadata
 from aiokwire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from aiokwire.types import GroupMetadata
 
-logger = get_logger(__name__)
+logger: FieldLogger = get_logger(__name__)
 
 NOTHING: Parts = frozenset()
 # The pauses between lookups of the names of assigned topics (seconds).

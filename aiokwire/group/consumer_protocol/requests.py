@@ -60,12 +60,13 @@ class HeartbeatBuilder:
     def __init__(self, member: GroupMetadata, now: Description, sent: Description | None, held: Parts | None) -> None:
         """`sent`: what the coordinator knows of this member, None: nothing. `held`: the partitions
         in force, None to leave them out."""
-        self.request = request = messages.ConsumerGroupHeartbeatRequest(
+        request = messages.ConsumerGroupHeartbeatRequest(
             group_id=member.group_id,
             member_id=member.member_id,
             member_epoch=member.generation,
             instance_id=member.group_instance_id,
         )
+        self.request: messages.ConsumerGroupHeartbeatRequest = request
         self._joins = member.generation == JOINING
         if self._joins:
             sent, held = None, frozenset()

@@ -20,7 +20,7 @@ class InputOffsets:
     def __init__(self, reader: TransactionalReader, since: Positions | None) -> None:
         """Raises: ConfigurationError: the reader has no group."""
         # As of now: a member that loses its partitions while it processes their records is refused by the group.
-        self.group = reader.group_metadata()
+        self.group: GroupMetadata = reader.group_metadata()
         self._reader = reader
         self._held = dict(reader.positions())
         self._since = self._held if since is None else dict(since)
@@ -68,7 +68,7 @@ class Transaction:
         self._begin = begin
         self._driver: Transactions | None = None
         self._transaction: OpenTransaction | None = None
-        self.aborted = False  # by `abort`: the end of the block does nothing
+        self.aborted: bool = False  # by `abort`: the end of the block does nothing
         self._reader = reader
         self._since = since
         self._input_offsets: InputOffsets | None = None

@@ -45,9 +45,9 @@ class TransactionCoordinatorClient:
 
     def __init__(self, client: Client, config: ProducerConfig, identity: TransactionalIdentity) -> None:
         assert config.transactional_id is not None
-        self.transactional_id = config.transactional_id
-        self.who = f"transactional id {self.transactional_id!r}"  # for messages
-        self.transaction_v2 = False  # whether the cluster runs transaction V2 (KIP-890), by its last response
+        self.transactional_id: str = config.transactional_id
+        self.who: str = f"transactional id {self.transactional_id!r}"  # for messages
+        self.transaction_v2: bool = False  # whether the cluster runs transaction V2 (KIP-890), by its last response
         self._client = client
         self._config = config
         self._identity = identity

@@ -25,7 +25,7 @@ from aiokwire.errors import (
     TransactionStateError,
 )
 from aiokwire.events import Events
-from aiokwire.log_fields import get_logger
+from aiokwire.log_fields import FieldLogger, get_logger
 from aiokwire.machine import Machine
 from aiokwire.producer.events import ProducerEvent, ProducerFailed, TransactionAbortRequired
 from aiokwire.producer.idempotence import TransactionalIdentity
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
-logger = get_logger("aiokwire.producer")
+logger: FieldLogger = get_logger("aiokwire.producer")
 
 # The part of an abort's timeout in which it waits for the responses to batches in flight.
 QUIET_SHARE = 0.5
@@ -75,7 +75,7 @@ class Transactions:
         records, `fail_unsent(error)` fails the batches that are not in flight, `fail_all(error)`
         all. `on_writable()` is called when more partitions may be written,
         `on_identity(producer_id, producer_epoch)` with a new producer id."""
-        self.identity = TransactionalIdentity(self.may_write, on_identity)
+        self.identity: TransactionalIdentity = TransactionalIdentity(self.may_write, on_identity)
         self.ended: KafkaError | None = None  # why no more batches of the current transaction are sent
         self._client = client
         self._config = config

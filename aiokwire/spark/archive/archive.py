@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("aiokwire.spark")
+logger: logging.Logger = logging.getLogger("aiokwire.spark")
 
 LOCK: Final = f"{FOLDER}/.lock"
 CODECS: Final = ("snappy", "zstd", "lz4", "gzip", "none")

@@ -24,7 +24,7 @@ from aiokwire.spark.archive.manifest import PENDING, Archive, ArchiveDamaged, Ma
 from aiokwire.spark.archive.tasks import Written
 from aiokwire.spark.jobs.filesystem import Store
 
-logger = logging.getLogger("aiokwire.spark")
+logger: logging.Logger = logging.getLogger("aiokwire.spark")
 
 
 def commit(store: Store, manifest: Manifest, written: Sequence[Written]) -> None:

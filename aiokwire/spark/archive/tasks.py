@@ -203,8 +203,8 @@ class Summed(io.RawIOBase):
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        self.size = 0
-        self.crc = 0
+        self.size: int = 0
+        self.crc: int = 0
 
     def write(self, data: Any) -> int:
         view = memoryview(data)

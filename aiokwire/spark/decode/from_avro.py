@@ -33,7 +33,7 @@ FRAME: Final = 5  # the zero byte and the id
 
 Adapt = Callable[[Any], Any]
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 @functools.cache  # log once for each schema, not for each plan

@@ -47,7 +47,7 @@ class Stop:
     """The request to stop a job. May be set and read from any thread."""
 
     def __init__(self) -> None:
-        self.requested = False
+        self.requested: bool = False
         self.signal: int | None = None
 
     def request(self) -> None:

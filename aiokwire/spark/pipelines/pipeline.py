@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 PartT = TypeVar("PartT", Source, Sink)
 
-logger = logging.getLogger("aiokwire.spark")
+logger: logging.Logger = logging.getLogger("aiokwire.spark")
 
 START_PATIENCE: Final = 60.0
 START_LOOK: Final = 0.02

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-logger = logging.getLogger("aiokwire.spark")
+logger: logging.Logger = logging.getLogger("aiokwire.spark")
 
 STATE: Final = "replay.json"
 NAME: Final = "replay-name"  # of a replay of other Parquet

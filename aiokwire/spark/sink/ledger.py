@@ -34,7 +34,7 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 _METADATA: Final = re.compile(r"aiokwire batch=(\d+) of=(.*)", re.DOTALL)
 
-logger = logging.getLogger("aiokwire.spark")
+logger: logging.Logger = logging.getLogger("aiokwire.spark")
 
 
 class Entry(NamedTuple):
@@ -49,7 +49,7 @@ class Ledger:
     """The ledger of one sink."""
 
     def __init__(self, group_id: str, topic: str | None) -> None:
-        self.group = GroupMetadata(group_id)
+        self.group: GroupMetadata = GroupMetadata(group_id)
         self._home = TopicPartition(topic or OFFSETS_TOPIC, 0)
 
     async def entry(

@@ -31,13 +31,14 @@ from aiokwire.spark.sink.exactly_once import Opened, Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
-except ImportError:  # PySpark 4.0, whose streams `compat` refuses
-    DataSourceStreamArrowWriter = DataSourceStreamWriter  # type: ignore[assignment,misc]
+else:
+    try:
+        from pyspark.sql.datasource import DataSourceStreamArrowWriter
+    except ImportError:  # PySpark 4.0, whose streams `compat` refuses
+        DataSourceStreamArrowWriter = DataSourceStreamWriter
 
-logger = logging.getLogger("aiokwire.spark")
+logger: logging.Logger = logging.getLogger("aiokwire.spark")
 
 Messages = Sequence[WriterCommitMessage | None]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from aiokwire.spark.decode.dead_letters import DeadLetters
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass

@@ -27,7 +27,7 @@ from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 T = TypeVar("T")
 Kept = dict[str, Any]  # offsets as Spark checkpoints them
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def _run(options: SourceOptions, coroutine: Coroutine[Any, Any, T]) -> T:

@@ -39,12 +39,12 @@ class Cursor:
     __slots__ = ("end", "limit", "position", "rack", "replica", "topic_id", "tp")
 
     def __init__(self, whole: Range, topic_id: bytes, config: ConsumerConfig) -> None:
-        self.tp = whole.tp
-        self.position = whole.start
-        self.end = whole.end
-        self.topic_id = topic_id  # at planning time; all zeros from old brokers
-        self.limit = config.max_partition_fetch_bytes  # of a fetch; grows for a batch that an old broker truncates
-        self.rack = config.client_rack  # sent to the leader until its preferred replica fails
+        self.tp: TopicPartition = whole.tp
+        self.position: int = whole.start
+        self.end: int = whole.end
+        self.topic_id: bytes = topic_id  # at planning time; all zeros from old brokers
+        self.limit: int = config.max_partition_fetch_bytes  # of a fetch; grows for a batch that an old broker truncates
+        self.rack: str = config.client_rack  # sent to the leader until its preferred replica fails
         self.replica: int | None = None  # the leader's preferred replica (KIP-392)
 
     @property

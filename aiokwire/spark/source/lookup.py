@@ -25,7 +25,7 @@ from aiokwire.spark.options import SourceOptions, Topics
 from aiokwire.spark.source.fetching import LANE
 from aiokwire.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 # How long to wait for an unknown topic (seconds), which may just have been created.
 TOPIC_PATIENCE: Final = 3.0

@@ -22,7 +22,7 @@ from aiokwire.spark.source.planning import Range
 if TYPE_CHECKING:
     import pyarrow as pa
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 # Smaller batches cost throughput when passed to Spark, larger ones only memory.
 ROWS_PER_BATCH: Final = 32_768

@@ -30,7 +30,7 @@ class PipelineProcess:
     """A run in its own process session, so that all of its processes can be killed at once."""
 
     def __init__(self, bootstrap: str, output: Path, number: int) -> None:
-        self.log = output / f"run-{number}.log"
+        self.log: Path = output / f"run-{number}.log"
         self._summary = output / f"run-{number}.json"
         self._command = [
             sys.executable, "-m", "aiokwire", "spark", "run", str(DECLARATION), "--master", "local[2]", "--json",

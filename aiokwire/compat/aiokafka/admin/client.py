@@ -33,7 +33,7 @@ from aiokwire.protocol.messages import (
 )
 from aiokwire.types import TopicPartition
 
-log = logging.getLogger("aiokwire.compat.aiokafka")
+log: logging.Logger = logging.getLogger("aiokwire.compat.aiokafka")
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 

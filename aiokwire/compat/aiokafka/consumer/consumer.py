@@ -41,7 +41,7 @@ from aiokwire.types import TopicPartition
 
 __all__ = ["AIOKafkaConsumer"]
 
-log = logging.getLogger("aiokwire.compat.aiokafka")
+log: logging.Logger = logging.getLogger("aiokwire.compat.aiokafka")
 
 # As many records as are buffered; our consumer returns very long lists in parts.
 NO_LIMIT: Final = 2**31 - 1

@@ -12,7 +12,7 @@ from aiokwire.consumer import Consumer, RebalanceListener
 from aiokwire.errors import KafkaError
 from aiokwire.types import TopicPartition
 
-log = logging.getLogger("aiokwire.compat.aiokafka")
+log: logging.Logger = logging.getLogger("aiokwire.compat.aiokafka")
 
 
 class AdaptedListener(RebalanceListener):

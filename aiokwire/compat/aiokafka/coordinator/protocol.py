@@ -30,7 +30,7 @@ class ConsumerProtocolMemberMetadata(_Value):
 
     def __init__(self, version: int, subscription: Iterable[str], user_data: bytes) -> None:
         self.version = version
-        self.subscription = list(subscription)
+        self.subscription: list[str] = list(subscription)
         self.user_data = user_data
 
     def encode(self) -> bytes:
@@ -50,7 +50,7 @@ class ConsumerProtocolMemberAssignment(_Value):
 
     def __init__(self, version: int, assignment: Iterable[Any], user_data: bytes) -> None:
         self.version = version
-        self.assignment = [(topic, list(partitions)) for topic, partitions in assignment]
+        self.assignment: list[tuple[Any, list[Any]]] = [(topic, list(partitions)) for topic, partitions in assignment]
         self.user_data = user_data
 
     def partitions(self) -> list[TopicPartition]:

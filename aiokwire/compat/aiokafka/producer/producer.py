@@ -105,7 +105,7 @@ class AIOKafkaProducer:
         self._compiled: Send | None = None  # from `start` on
         self._known: dict[str, set[int]] = {}
         producer = self._producer
-        self.client = AIOKafkaClient.of(lambda: producer.client)
+        self.client: AIOKafkaClient = AIOKafkaClient.of(lambda: producer.client)
         self._closed = False
 
     def __del__(self, _warnings: Any = warnings) -> None:
