@@ -149,10 +149,10 @@ asan: build $(VENV)/dev.stamp ## the fuzz tests of the kernel under AddressSanit
 
 # Without debug information; build/lib may have modules that no longer exist.
 wheel: export CFLAGS += -g0
-wheel: build ## build a wheel and test it outside the checkout
+wheel: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## build a wheel, and test it and its types outside the checkout
 	rm -rf build/lib* build/bdist*
 	LDFLAGS="$(STRIP) $$LDFLAGS" $(BIN)/python -m pip wheel -q --no-build-isolation --no-deps -w dist .
-	$(BIN)/python integration/wheel.py dist
+	$(BIN)/python integration/wheel.py dist --types
 
 $(RELEASE)/release.stamp: pyproject.toml
 	$(PYTHON) -m venv $(RELEASE)

@@ -2,9 +2,11 @@
 
 `python integration/wheel.py DIST` checks the files of the newest wheel of DIST, installs it into a
 new environment of this interpreter, without a compiler on the path, sends records through its
-broker, and runs `aiokwire broker`; `make wheel` calls it. The dependencies come from this
-interpreter's environment; with `--index` they are installed from the package index. `--installed`
-does the same with the aiokwire of this interpreter.
+broker, and runs `aiokwire broker`. The dependencies come from this interpreter's environment; with
+`--index` they are installed from the package index. `--installed` does the same with the aiokwire
+of this interpreter. `--types` also has pyright check that every symbol of the wheel has a type,
+those of internal modules included; for the bases of others, such as PySpark's, it needs them in
+this interpreter's environment. `make wheel` calls it with `--types`.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ import tempfile
 import venv
 import zipfile
 from pathlib import Path
+from typing import Any
 
 MOST_BYTES = 6_000_000
+LEAST_SYMBOLS = 15_000  # fewer: pyright did not see the whole package
 CHECKOUT = Path(__file__).resolve().parents[1]
 
 TRIAL = """
@@ -66,8 +70,8 @@ def check_files(wheel: Path) -> None:
     print(f"{wheel.name}: {size:,} bytes, {len(names)} files")
 
 
-def try_wheel(wheel: Path, *, from_index: bool) -> None:
-    """Install a wheel into a new environment, and use it there."""
+def try_wheel(wheel: Path, *, from_index: bool, types: bool) -> None:
+    """Install a wheel into a new environment, use it there, and check its types if `types`."""
     with tempfile.TemporaryDirectory() as directory:
         environment = Path(directory)
         venv.create(environment, with_pip=False)
@@ -82,7 +86,46 @@ def try_wheel(wheel: Path, *, from_index: bool) -> None:
         else:
             install += ["--only-binary", ":all:"]
         subprocess.run(install, check=True, env=bare)
-        try_installed(python, Path(directory))
+        try_installed(python, environment)
+        if types:
+            check_types(environment)
+
+
+def check_types(environment: Path) -> None:
+    """Check that pyright knows the type of every symbol of the aiokwire of an environment.
+
+    pyright takes the environment from PATH: `--verifytypes` ignores `--pythonpath`.
+    """
+    command = [sys.executable, "-m", "pyright", "--verifytypes", "aiokwire", "--ignoreexternal", "--outputjson"]
+    path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command, cwd=environment, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout, f"pyright --verifytypes ended with status {done.returncode}: {done.stderr}"
+    report = json.loads(done.stdout)
+    found = report.get("typeCompleteness")
+    assert found, f"pyright --verifytypes: {report['generalDiagnostics']}"
+    assert Path(found["packageRootDirectory"]).is_relative_to(environment.resolve()), found["packageRootDirectory"]
+    counts = found["exportedSymbolCounts"]
+    total = sum(counts.values())
+    unknown = untyped(found["symbols"])
+    assert counts["withKnownType"] == total > LEAST_SYMBOLS, (
+        f"{total - counts['withKnownType']} of {total} symbols have no certain type; annotate them:\n"
+        + "\n".join(unknown)
+    )
+    print(f"pyright knows the types of all {total:,} symbols")
+
+
+def untyped(symbols: list[dict[str, Any]]) -> list[str]:
+    """Return what pyright reports about the symbols without a certain type, but not about those
+    that merely mention one of these."""
+    texts = (
+        f"{symbol['name']}: {' '.join(each['message'].split())}"
+        for symbol in symbols
+        if not symbol["isTypeKnown"] or symbol["isTypeAmbiguous"]
+        for each in symbol["diagnostics"]
+    )
+    return [text for text in texts if "partially unknown" not in text and "No docstring" not in text]
 
 
 def try_installed(python: Path, directory: Path) -> None:
@@ -114,6 +157,7 @@ def main() -> None:
     parser.add_argument("dist", nargs="?", type=Path)
     parser.add_argument("--index", action="store_true", help="install the dependencies from the package index")
     parser.add_argument("--installed", action="store_true", help="check the aiokwire of this interpreter")
+    parser.add_argument("--types", action="store_true", help="check with pyright that every symbol has a type")
     options = parser.parse_args()
     if options.installed:
         with tempfile.TemporaryDirectory() as directory:
@@ -123,7 +167,7 @@ def main() -> None:
     else:
         wheel = newest_wheel(options.dist)
         check_files(wheel)
-        try_wheel(wheel, from_index=options.index)
+        try_wheel(wheel, from_index=options.index, types=options.types)
 
 
 if __name__ == "__main__":
