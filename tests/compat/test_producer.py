@@ -335,3 +335,29 @@ async def test_a_failed_record_raises_on_every_way_of_reading_it() -> None:
     with pytest.raises(KafkaTimeoutError):
         late.result()
     await producer.stop()
+
+
+async def test_tools_learn_the_partition_of_a_record_before_it_is_sent(
+    broker: Broker, producer: AIOKafkaProducer
+) -> None:
+    await producer.partitions_for("orders")
+    for number in range(20):
+        key = b"%d" % number
+        expected = producer._partition("orders", None, None, None, key, b"")
+        metadata = await producer.send_and_wait("orders", b"", key)
+        assert metadata is not None
+        assert metadata.partition == expected
+    assert producer._partition("orders", 1, None, None, b"key", b"") == 1
+    assert producer._partition("orders", None, None, None, None, b"") is None, "it is chosen with the batch"
+    with pytest.raises(AssertionError, match="'orders' has no partition 7"):
+        producer._partition("orders", 7, None, None, b"key", b"")
+    async with AIOKafkaProducer(
+        bootstrap_servers=broker.bootstrap_servers, partitioner=lambda key, partitions, available: max(partitions)
+    ) as other:
+        await other.partitions_for("orders")
+        assert other._partition("orders", None, None, None, None, b"") == 1
+
+
+async def test_tools_read_the_address_and_the_client_id(broker: Broker, producer: AIOKafkaProducer) -> None:
+    assert producer.client._bootstrap_servers == [broker.bootstrap_servers]
+    assert producer.client._client_id.startswith("aiokafka-producer-")

@@ -98,8 +98,18 @@ class AIOKafkaClient:
         """The bootstrap servers, with the family of those given as addresses."""
         return [(each.host, each.port, _family(each.host)) for each in self._client.config.addresses]
 
+    @property
+    def _bootstrap_servers(self) -> list[str]:
+        """The option: tracing tools report it."""
+        return [f"{each.host}:{each.port}" for each in self._client.config.addresses]
+
+    @property
+    def _client_id(self) -> str:
+        """The option: tracing tools report it."""
+        return self._client.config.client_id
+
     def __repr__(self) -> str:
-        return f"<AIOKafkaClient client_id={self._client.config.client_id}>"
+        return f"<AIOKafkaClient client_id={self._client_id}>"
 
     async def bootstrap(self) -> None:
         """Connect to the first bootstrap server that responds.

@@ -7,12 +7,15 @@ that leaving a group happens in the background: later calls wait for it (`Steps`
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import warnings
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
+
+import anyio
 
 from aiokwire import errors
 from aiokwire.compat.aiokafka._version import CLIENT_ID
@@ -47,6 +50,8 @@ log: logging.Logger = logging.getLogger("aiokwire.compat.aiokafka")
 NO_LIMIT: Final = 2**31 - 1
 # How long (seconds) a start waits for the group's first assignment: aiokafka waits without a limit.
 FOREVER: Final = 86_400.0 * 365
+# How long (seconds) a start also waits for the ends of the assigned partitions, with "latest".
+ENDS_SECONDS: Final = 1.0
 
 Record = ConsumerRecord[Any, Any]
 
@@ -119,6 +124,7 @@ class AIOKafkaConsumer:
         self._request_timeout = request_timeout_ms / 1000
         self._limit = NO_LIMIT if max_poll_records is None else max_poll_records
         self._exclude_internal_topics = exclude_internal_topics
+        self._starts_at_end = auto_offset_reset == "latest"
         self._is_transactional = options["isolation_level"] == "read_committed"
         self._listener: AdaptedListener | None = None
         self._watch: TopicWatch | None = None  # of a pattern without a group
@@ -156,6 +162,17 @@ class AIOKafkaConsumer:
             self._is_member = self._group_id is not None
             with translating(ConsumerStoppedError):
                 await self._consumer.joined(FOREVER)
+            if self._starts_at_end:
+                await self._find_ends()
+
+    async def _find_ends(self) -> None:
+        """Look up the positions, so that records written after the start are read.
+
+        What fails here, or takes long, is repeated and raised where records are read.
+        """
+        with anyio.move_on_after(ENDS_SECONDS), contextlib.suppress(errors.KafkaError):
+            for tp in self._consumer.assignment:
+                await self._consumer.position(tp)
 
     async def stop(self) -> None:
         """Commit the offsets after the last delivered records, if automatic commits are on; leave
@@ -528,6 +545,13 @@ class AIOKafkaConsumer:
         """The running loop: listeners of applications start tasks on it."""
         return asyncio.get_running_loop()
 
+    @property
+    def _coordinator(self) -> MemberView:
+        """This member: listeners of FastStream log its id."""
+        return MemberView(self._consumer)
+
+    _subscription = _coordinator  # and its topics
+
     def _assigned(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return assigned partitions.
 
@@ -547,6 +571,16 @@ class AIOKafkaConsumer:
         if not chosen:
             raise AssertionError("no partition is assigned to this consumer")
         return chosen
+
+
+class MemberView:
+    """A member of a group, with the names of aiokafka's coordinator and subscription."""
+
+    def __init__(self, consumer: Consumer[Any, Any]) -> None:
+        self.topics = consumer.subscription
+        group = consumer.health().group
+        self.member_id, self.generation = ("", -1) if group is None else (group.member_id, group.generation)
+        self.coordinator_id = None if group is None else group.coordinator
 
 
 def _converted(error: errors.KafkaError) -> BaseException:

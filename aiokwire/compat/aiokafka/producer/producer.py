@@ -96,6 +96,7 @@ class AIOKafkaProducer:
         self._producer: Producer[bytes, bytes] = Producer(**options, partitioner=chosen or "default")
         if chosen is not None:
             chosen.producer = self._producer
+        self._partitioner = _DEFAULT_PARTITIONER if chosen is None else partitioner
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
         self._max_batch_size = max_batch_size
@@ -219,12 +220,32 @@ class AIOKafkaProducer:
         metadata: RecordMetadata | None = await future
         return metadata
 
+    def _partition(
+        self,
+        topic: str,
+        partition: int | None,
+        key: Any,
+        value: Any,
+        serialized_key: bytes | None,
+        serialized_value: bytes | None,
+    ) -> int | None:
+        """Return where a record will be sent, for tools that report it; None if that is chosen with
+        its batch."""
+        known = self.client.cluster.partitions_for_topic(topic) or set()
+        if partition is not None:
+            _check_exists(topic, partition, known)
+            return partition
+        if serialized_key is None and self._partitioner is _DEFAULT_PARTITIONER:
+            return None
+        available = self.client.cluster.available_partitions_for_topic(topic) or set()
+        return self._partitioner(serialized_key, sorted(known), sorted(available))
+
     async def _know(self, topic: str, partition: int | None) -> None:
         """Wait for a topic's partitions."""
         self._check_open()
         self._known[topic] = known = await partitions_of(self._producer.client, topic)
-        if partition is not None and partition not in known:
-            raise AssertionError(f"topic {topic!r} has no partition {partition}")
+        if partition is not None:
+            _check_exists(topic, partition, known)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -351,6 +372,11 @@ class AIOKafkaProducer:
 
 
 _SEND: Final = AIOKafkaProducer.send
+
+
+def _check_exists(topic: str, partition: int, known: set[int]) -> None:
+    if partition not in known:
+        raise AssertionError(f"topic {topic!r} has no partition {partition}")
 
 
 def _described(send: Send) -> Send:
