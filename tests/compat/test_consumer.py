@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import anyio
@@ -34,10 +35,10 @@ class MemberListener(ConsumerRebalanceListener):
         self.consumer = consumer
         self.seen: list[tuple[str, int]] = []
 
-    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
         """Nothing is kept."""
 
-    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """Remember the member."""
         coordinator = self.consumer._coordinator
         self.seen.append((coordinator.member_id, coordinator.generation))
