@@ -1,7 +1,8 @@
-"""The sources of other projects, unpacked to `build/`: their distributions on PyPI have no tests.
+"""The sources of other projects, unpacked to `build/`.
 
-`AIOKWIRE_SOURCES` names a directory with checkouts or bare repositories by project (`aiokafka`,
-`faststream`); without it they are cloned.
+The distributions of aiokafka and FastStream on PyPI have neither tests nor examples:
+`AIOKWIRE_SOURCES` names a directory with checkouts or bare repositories of them (`aiokafka`,
+`faststream`); without it they are cloned. Those of other projects have what is needed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 from dataclasses import dataclass
@@ -77,6 +79,25 @@ def _archive(repository: Path, revision: str, source: Source, target: Path) -> N
         file.seek(0)
         with tarfile.open(fileobj=file) as archive:
             archive.extractall(target, filter="data")
+
+
+def distribution(name: str, version: str) -> Path:
+    """Return the unpacked source distribution of a package; download it if it is not there.
+
+    Raises: MissingSource: there is no network.
+    """
+    target = BUILD / "sdists" / f"{name}-{version}"
+    if not target.exists():
+        with tempfile.TemporaryDirectory() as directory:
+            command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", name]
+            if subprocess.run([*command, "--dest", directory, f"{name}=={version}"], check=False).returncode:
+                raise MissingSource(f"the source distribution of {name} {version} could not be downloaded")
+            (file,) = Path(directory).glob("*.tar.gz")
+            with tarfile.open(file) as archive:
+                archive.extractall(directory, filter="data")
+            target.parent.mkdir(exist_ok=True)
+            shutil.move(Path(directory) / file.name.removesuffix(".tar.gz"), target)
+    return target
 
 
 def copied(folder: Path, name: str) -> Path:

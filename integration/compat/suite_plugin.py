@@ -98,7 +98,7 @@ class Waits:
 
 
 # Names of internals that tests read beside the behavior that they test.
-AIOKafkaConsumer._subscription = property(Waits)  # type: ignore[attr-defined]
+AIOKafkaConsumer._subscription = property(Waits)  # type: ignore[assignment, method-assign]
 AIOKafkaConsumer._group_instance_id = property(  # type: ignore[attr-defined]
     lambda consumer: consumer._consumer.config.group_instance_id
 )

@@ -550,7 +550,10 @@ class AIOKafkaConsumer:
         """This member: listeners of FastStream log its id."""
         return MemberView(self._consumer)
 
-    _subscription = _coordinator  # and its topics
+    @property
+    def _subscription(self) -> MemberView:
+        """Its topics, likewise."""
+        return MemberView(self._consumer)
 
     def _assigned(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return assigned partitions.
