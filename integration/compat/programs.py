@@ -111,7 +111,8 @@ def result_of(program: Program, broker: str, home: tuple[Path, Path]) -> tuple[s
     try:
         return f"| {program.name} | {anyio.run(observed, program, broker, home)} | passed |", True
     except (AssertionError, TimeoutError) as error:
-        return f"| {program.name} | {error or type(error).__name__} | failed |", False
+        print(*getattr(error, "__notes__", ()), file=sys.stderr)  # what the program printed
+        return f"| {program.name} | {str(error) or f'not what was expected in {SECONDS:.0f} s'} | failed |", False
 
 
 def run(broker: str, selected: str) -> int:
