@@ -1,14 +1,15 @@
 """aiokafka's options as ours: one table for all clients, and one for each kind.
 
-Options that are not in a table have the same name, unit and meaning. `IGNORED` lists what is
-accepted without an effect, because it has none here.
+Options that are listed have the same name, unit and meaning. Two have no effect: `api_version`,
+because the version of each request is negotiated with each broker (aiokafka ignores it since 0.13),
+and `consumer_timeout_ms`, because a rebalance wakes the fetcher at once.
 """
 
 from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from aiokwire.compat.aiokafka.errors import KafkaConfigurationError
@@ -18,23 +19,6 @@ INT32_MAX: Final = 2**31 - 1
 # Our start tries each address once, as aiokafka's does; a program that repeats it decides how long.
 _START_ONCE: Final[dict[str, Any]] = {"bootstrap_timeout_ms": 0}
 
-# Accepted and without an effect: why it is harmless.
-IGNORED: Final[Mapping[str, str]] = {
-    "api_version": "the version of each request is negotiated with each broker (aiokafka ignores it since 0.13)",
-    "consumer_timeout_ms": "a rebalance wakes the fetcher at once",
-    "sasl_kerberos_service_name": "used with GSSAPI only",
-}
-
-_SECURITY: Final = (
-    "security_protocol",
-    "ssl_context",
-    "sasl_mechanism",
-    "sasl_plain_username",
-    "sasl_plain_password",
-    "sasl_kerberos_service_name",
-    "sasl_kerberos_domain_name",
-    "sasl_oauth_token_provider",
-)
 _SAME: Final = ("client_id", "metadata_max_age_ms", "request_timeout_ms", "retry_backoff_ms")
 
 
@@ -214,6 +198,3 @@ def deserializer_of(function: Callable[[Any], Any] | None) -> Callable[[Any], An
             "aiokafka's deserializers are plain functions; aiokwire.Consumer takes async ones"
         )
     return NullableDeserializer(function)
-
-
-Refresh = Callable[[], Awaitable[object]]
