@@ -580,10 +580,11 @@ class MemberView:
     """A member of a group, with the names of aiokafka's coordinator and subscription."""
 
     def __init__(self, consumer: Consumer[Any, Any]) -> None:
-        self.topics = consumer.subscription
         group = consumer.health().group
-        self.member_id, self.generation = ("", -1) if group is None else (group.member_id, group.generation)
-        self.coordinator_id = None if group is None else group.coordinator
+        self.topics: frozenset[str] = consumer.subscription
+        self.member_id: str = "" if group is None else group.member_id
+        self.generation: int = -1 if group is None else group.generation
+        self.coordinator_id: int | None = None if group is None else group.coordinator
 
 
 def _converted(error: errors.KafkaError) -> BaseException:
