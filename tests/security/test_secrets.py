@@ -32,7 +32,7 @@ SECRET = "s3cr3t-wonder"
 WRONG = f"wrong-{SECRET}"
 FORMS = (SECRET, base64.b64encode(SECRET.encode()).decode().rstrip("="), SECRET.encode().hex())
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-LIMITS: dict[str, Any] = {"bootstrap_timeout_ms": 300, "default_api_timeout_ms": 3_000}
+LIMITS: dict[str, Any] = {"bootstrap_timeout_ms": 3_000, "default_api_timeout_ms": 3_000}
 
 
 def found_in(text: str) -> list[str]:
