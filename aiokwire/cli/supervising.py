@@ -142,6 +142,8 @@ class Supervisor:
         await replacing.wait()
         _terminate(process)
         await anyio.sleep(self._grace)
+        if process.returncode is not None:  # it ended in this turn of the loop
+            return
         logger.error(
             "process %d (pid %d) is still running %g s after SIGTERM: killing it; its unfinished records are "
             "delivered again",
