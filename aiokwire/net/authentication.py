@@ -285,7 +285,7 @@ class Renewal:
             return
         if not self._has_warned:
             self._has_warned = True
-            text = "client %r: no credentials to renew the session with %s, which ends in %.0f s; trying again: %s"
+            text = "client %r: no credentials to renew the session with %s, which ends in %.0f s; retrying: %s"
             self._log.warning(text, self._client_id, self._who, left, error)
         self._wake_at(self._loop.time() + min(max(RETRY_PAUSE, left / 4), left))
 

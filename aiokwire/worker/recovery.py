@@ -137,7 +137,7 @@ async def pause(backoff: Backoff, what: str, error: KafkaError) -> None:
     """Sleep before the next attempt; log the first."""
     delay = backoff.next()
     if backoff.is_worth_logging:
-        logger.warning("%s yet, trying again in %.3f s: %s", what, delay, error)
+        logger.warning("%s yet, retrying in %.3f s: %s", what, delay, error)
     await anyio.sleep(delay)
 
 

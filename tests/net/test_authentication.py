@@ -576,7 +576,7 @@ async def test_credentials_that_stay_unavailable_close_the_connection_when_the_s
         with anyio.fail_after(10):
             await connection.wait_closed()
         assert "token endpoint is down" in str(connection.error)
-    assert len([record for record in caplog.records if "trying again" in record.getMessage()]) == 1
+    assert len([record for record in caplog.records if "; retrying: " in record.getMessage()]) == 1
 
 
 @pytest.mark.parametrize("turns", range(0, 30, 3))
