@@ -200,7 +200,7 @@ async def test_a_permanent_refusal_ends_the_pushes_and_nothing_else(broker: Brok
 
 async def test_too_many_metrics_are_reduced_to_the_standard_ones(broker: Broker) -> None:
     await subscribe(broker)
-    async with Broker(client_metrics=True, telemetry_max_bytes=700) as small:
+    async with Broker(client_metrics=True, telemetry_max_bytes=400) as small:
         await subscribe(small)
         async with aiokwire.Admin(small.bootstrap_servers, client_id="tight", enable_metrics_push=True):
             found = await pushed(small, "tight", lambda one: bool(one.values))
