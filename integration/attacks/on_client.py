@@ -32,23 +32,27 @@ class Turns:
     """
 
     def __init__(self) -> None:
+        """On the thread of the loop."""
         self._scope = anyio.CancelScope()
+        self._schedule = os.open(_SCHEDULE, os.O_RDONLY)
         self.longest = 0.0
 
     async def watch(self) -> None:
         """Run until `stop`."""
-        # One system call for each reading: each gives up the interpreter's lock, and may wait 5 ms to get it back.
-        with self._scope, _SCHEDULE.open("rb", buffering=0) as schedule:
-            last = self._now(schedule)
-            while True:
-                await anyio.sleep(0.001)
-                now = self._now(schedule)
-                self.longest = max(self.longest, min(now[0] - last[0], now[1] - last[1]))
-                last = now
+        try:
+            with self._scope:
+                last = self._now()
+                while True:
+                    await anyio.sleep(0.001)
+                    now = self._now()
+                    self.longest = max(self.longest, min(now[0] - last[0], now[1] - last[1]))
+                    last = now
+        finally:
+            os.close(self._schedule)
 
-    @staticmethod
-    def _now(schedule: io.FileIO) -> tuple[float, float]:
-        waited = int(os.pread(schedule.fileno(), 100, 0).split()[1]) / 1e9
+    def _now(self) -> tuple[float, float]:
+        # One system call: each gives up the interpreter's lock, and may wait 5 ms to get it back.
+        waited = int(os.pread(self._schedule, 100, 0).split()[1]) / 1e9
         return time.perf_counter() - waited, time.process_time()
 
     def stop(self) -> None:
